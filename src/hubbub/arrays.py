@@ -1,0 +1,32 @@
+"""The array types of the road: real vectors, and words of the ring Z/2^64."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.errors import InvalidInput, invalid
+
+Floats: TypeAlias = NDArray[np.float64]
+Words: TypeAlias = NDArray[np.uint64]
+
+
+def finite_rows(field: str, values: object, columns: int | None = None) -> Floats:
+    """`values` as a finite (n, columns) array, or one line that says which entry is not."""
+    try:
+        rows = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"{field} must be numeric: {error}; convert or drop what is not a number") from None
+    if rows.ndim != 2:
+        raise invalid(field, "a two-dimensional array (clients x columns)", f"{rows.ndim}-d array", "reshape it")
+    if columns is not None and rows.shape[1] != columns:
+        raise invalid(field, f"an array with {columns} columns", f"{rows.shape[1]} columns", "check the columns")
+    if not np.isfinite(rows).all():
+        row, column = np.argwhere(~np.isfinite(rows))[0]
+        raise InvalidInput(
+            f"{field} must be finite, got {field}[{row}, {column}]={rows[row, column]}; "
+            "drop or impute such rows (NaN, inf) before they reach a client"
+        )
+    return rows

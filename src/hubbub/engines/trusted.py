@@ -1,0 +1,54 @@
+"""The trusted aggregator: one party sees every sample and adds the noise. A baseline, not a product."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from hubbub.arrays import Floats, finite_rows
+from hubbub.privacy import DistributedGaussian, GaussianEvent, Protection, Release, check_population
+from hubbub.randomness import Randomness
+from hubbub.statistics import Statistic
+
+_CHUNK_ROWS = 4096
+
+
+@dataclass(frozen=True)
+class TrustedAggregator:
+    """The same sums as the other engines, with sigma_std added once by a party who sees everything.
+
+    With a noise multiplier of 0 it gives the exact, non-private sum.
+    """
+
+    seed: int | None = None
+    _randomness: Randomness = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_randomness", Randomness.of(self.seed))
+
+    def private_sum(self, rows: Floats, statistic: Statistic, noise_multiplier: float) -> Release:
+        """Exact sum plus Gaussian noise of standard deviation sigma_std."""
+        rows = finite_rows("rows", rows, statistic.columns)
+        check_population(rows.shape[0], 0)
+        sigma = DistributedGaussian(noise_multiplier, statistic.sensitivity, rows.shape[0]).sigma_std
+        value = np.zeros(statistic.dimension)
+        for start in range(0, rows.shape[0], _CHUNK_ROWS):
+            value += statistic.vectors(rows[start : start + _CHUNK_ROWS]).sum(axis=0)
+        value += sigma * self._randomness.normals((statistic.dimension,))
+        protection = Protection(
+            clients=rows.shape[0],
+            tolerated=0,
+            computes=1,
+            sensitivity=statistic.sensitivity,
+            sigma_std=sigma,
+            sigma_client=0.0,
+            dimension=statistic.dimension,
+            statistic=str(statistic.describe()["statistic"]),
+            fraction_bits=None,
+            sealed=None,
+            setting="trusted aggregator",
+            generator=self._randomness.source,
+            secure_generator=self._randomness.secure,
+        )
+        return Release(value, sigma, rows.shape[0], 0, GaussianEvent(noise_multiplier), protection)

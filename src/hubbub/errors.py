@@ -1,0 +1,62 @@
+"""Everything hubbub raises on purpose.
+
+HubbubError
+├── InvalidInput        a value, file or column the user can correct (also a ValueError)
+├── BudgetExceeded      a charge that the ledger refuses; nothing was spent
+├── ReportRejected      a Compute does not take this report; `.reason` is a stable code
+├── MalformedMessage    bytes that are not a message of this version
+├── CannotOpen          a sealed share that does not open, for whatever reason
+└── RoundRefused        a round that must not be released; `.reason` is a stable code
+
+PrivacyLeakWarning      something private was used where only public values belong
+"""
+
+from __future__ import annotations
+
+
+class HubbubError(Exception):
+    """Base of all errors raised by hubbub; its text is one line for the user."""
+
+
+class InvalidInput(HubbubError, ValueError):
+    """A value outside its bound: the message names field, bound, value and remedy."""
+
+
+class BudgetExceeded(HubbubError):
+    """The ledger refused a charge; its balance is as it was before."""
+
+
+class MalformedMessage(HubbubError):
+    """Bytes that do not parse as a message of a known version."""
+
+
+class CannotOpen(HubbubError):
+    """A sealed share did not open. Deliberately without a reason."""
+
+    def __init__(self) -> None:
+        super().__init__("the sealed share cannot be opened; it is not counted")
+
+
+class ReportRejected(HubbubError):
+    """A Compute rejects a report; `reason` is one of a fixed set of codes."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class RoundRefused(HubbubError):
+    """A round is refused: nothing is released and no budget is spent."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class PrivacyLeakWarning(UserWarning):
+    """Private data was used to choose something that must be public."""
+
+
+def invalid(field: str, bound: str, value: object, remedy: str) -> InvalidInput:
+    """The one shape of a message about a bad value: bound first, then value, then remedy."""
+    return InvalidInput(f"{field} must be {bound}, got {field}={value}; {remedy}")

@@ -1,0 +1,29 @@
+"""What was done, apart from what it costs: events feed any accountant."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from dp_accounting import DpEvent
+
+
+@dataclass(frozen=True)
+class GaussianEvent:
+    """One Gaussian mechanism; the multiplier is sigma over the replace-one L2 sensitivity."""
+
+    noise_multiplier: float
+
+
+Event: TypeAlias = "GaussianEvent | DpEvent"
+"""A release of hubbub, or any event of dp_accounting that the user adds."""
+
+
+def as_dp_event(event: Event) -> DpEvent:
+    """The event in the words of dp_accounting."""
+    if isinstance(event, GaussianEvent):
+        from dp_accounting import GaussianDpEvent
+
+        return GaussianDpEvent(event.noise_multiplier)
+    return event

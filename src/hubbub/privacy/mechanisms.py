@@ -1,0 +1,72 @@
+"""The distributed Gaussian mechanism: N clients each add a share of the noise (Theorem 1)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from hubbub.arrays import Floats
+from hubbub.errors import invalid
+from hubbub.privacy.events import GaussianEvent
+from hubbub.randomness import Randomness
+
+
+@dataclass(frozen=True)
+class DistributedGaussian:
+    """Each client adds variance sigma_std^2 / (N - T - 1) to every coordinate.
+
+    T clients may collude or drop out; the 1 is the client who subtracts its own share. What is left
+    still has the variance sigma_std^2 that a trusted aggregator would have added.
+    """
+
+    noise_multiplier: float
+    sensitivity: float
+    clients: int
+    tolerated: int = 0
+
+    def __post_init__(self) -> None:
+        check_population(self.clients, self.tolerated)
+        if not (math.isfinite(self.noise_multiplier) and self.noise_multiplier >= 0):
+            raise invalid("noise_multiplier", "finite and >= 0", self.noise_multiplier, "derive it from a budget")
+        if not (math.isfinite(self.sensitivity) and self.sensitivity > 0):
+            raise invalid("sensitivity", "positive and finite", self.sensitivity, "take it from the statistic")
+
+    @property
+    def sigma_std(self) -> float:
+        """Standard deviation a trusted aggregator would add to each coordinate."""
+        return self.noise_multiplier * self.sensitivity
+
+    @property
+    def sigma_client(self) -> float:
+        """Standard deviation one client adds to each coordinate."""
+        return self.sigma_std / math.sqrt(self.clients - self.tolerated - 1)
+
+    def sigma_release(self, contributors: int) -> float:
+        """Standard deviation of the noise in a sum of this many contributors."""
+        return self.sigma_client * math.sqrt(contributors)
+
+    @property
+    def event(self) -> GaussianEvent:
+        """What the accountant is told."""
+        return GaussianEvent(self.noise_multiplier)
+
+
+def add_share(vectors: Floats, sigma_client: float, randomness: Randomness) -> Floats:
+    """The vectors with one client's noise share added to each row."""
+    if sigma_client == 0.0:
+        return vectors
+    noise = randomness.normals(vectors.shape)
+    noise *= sigma_client
+    noise += vectors
+    return noise
+
+
+def check_population(clients: int, tolerated: int) -> None:
+    """N - T - 1 >= 1, or one line that says what to change."""
+    if tolerated < 0:
+        raise invalid("tolerated", "at least 0", tolerated, "give the number of clients that may collude or drop out")
+    if clients - tolerated - 1 < 1:
+        raise invalid(
+            "tolerated", f"at most N - 2 = {clients - 2} for N={clients} clients", tolerated,
+            "tolerate fewer or enrol more clients (Theorem 1 needs N - T - 1 >= 1)",
+        )  # fmt: skip

@@ -1,0 +1,188 @@
+"""The privacy report: what is promised, to whom, against whom, and what is not."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass, field
+
+from hubbub.privacy.accountant import epsilon_spent
+from hubbub.privacy.budget import Budget
+from hubbub.privacy.release import Protection, Release
+
+UNIT = "one client's whole sample (one row of data)"
+ADJACENCY = "replace-one: two data sets of the same number of clients that differ in one client's sample"
+
+
+@dataclass(frozen=True)
+class Round:
+    """One release in the report."""
+
+    label: str
+    release: Release
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain values for JSON."""
+        r, p = self.release, self.release.protection
+        return {
+            "label": self.label, "statistic": p.statistic, "dimension": p.dimension, "n": r.n,
+            "dropouts": r.dropouts, "remaining_tolerance": r.remaining_tolerance,
+            "sensitivity": p.sensitivity, "noise_multiplier": r.event.noise_multiplier,
+            "sigma_std": p.sigma_std, "sigma_client": p.sigma_client, "noise_std": r.noise_std,
+            "fraction_bits": p.fraction_bits, "sealed": p.sealed, "setting": p.setting,
+            "generator": p.generator,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class PrivacyReport:
+    """A statement that a data-protection officer can read: `print(model.privacy_)`."""
+
+    budget: Budget
+    rounds: tuple[Round, ...]
+    caveats: tuple[str, ...] = field(default=())
+    """Reasons why this run is not a guarantee, beyond what the releases say themselves."""
+
+    @property
+    def epsilon(self) -> float:
+        """Epsilon really spent by the rounds together, at the budget's delta."""
+        return epsilon_spent([r.release.event for r in self.rounds], self.budget.delta)
+
+    @property
+    def delta(self) -> float:
+        """The budget's delta."""
+        return self.budget.delta
+
+    @property
+    def reservations(self) -> tuple[str, ...]:
+        """Every reason why the numbers are not a guarantee; empty where they are."""
+        found = list(self.caveats)
+        for release in (r.release for r in self.rounds):
+            p = release.protection
+            if not p.secure_generator:
+                found.append(f"the noise can be reproduced: {p.generator}")
+            if p.colluders > release.remaining_tolerance:
+                found.append(
+                    f"{p.colluders} simulated colluders exceed the {release.remaining_tolerance} still covered"
+                )
+        return tuple(dict.fromkeys(found))
+
+    @property
+    def is_guarantee(self) -> bool:
+        """True where the stated epsilon and delta really hold."""
+        return not self.reservations
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain values for JSON."""
+        return {
+            "guarantee": self.is_guarantee, "reservations": list(self.reservations),
+            "epsilon": self.epsilon, "delta": self.delta,
+            "budget": {"epsilon": self.budget.epsilon, "delta": self.budget.delta},
+            "unit": UNIT, "adjacency": ADJACENCY,
+            "clients": self._last.clients, "tolerated": self._last.tolerated, "computes": self._last.computes,
+            "rounds": [r.as_dict() for r in self.rounds],
+            "holds_against": self.holds_against(), "not_promised": self.not_promised(),
+        }  # fmt: skip
+
+    @property
+    def _last(self) -> Protection:
+        return self.rounds[-1].release.protection
+
+    def holds_against(self) -> list[str]:
+        """The adversaries against whom the statement is made."""
+        p = self._last
+        public = "everybody who sees the released sums, the posterior or anything computed from them"
+        if p.setting == "trusted aggregator":
+            return [public]
+        left = min(r.release.remaining_tolerance for r in self.rounds)
+        return [
+            public,
+            "the analyst, and any single client, who knows (and can subtract) its own share of the noise",
+            f"up to {left} colluding client(s) who reveal their noise or add none, together with up to "
+            f"{p.computes - 1} of the {p.computes} Computes (as long as AES-128 is not broken)",
+        ]
+
+    def not_promised(self) -> list[str]:
+        """What a reader might wrongly assume."""
+        p = self._last
+        if p.setting == "trusted aggregator":
+            return ["the trusted aggregator sees every sample: there is no protection against it", *_COMMON]
+        special = [
+            f"if all {p.computes} Computes pool their shares, a sample is covered by its own share of noise only",
+            f"more than the tolerated number of colluders or dropouts (N={p.clients}, T={p.tolerated})",
+        ]
+        if p.setting == "one process":
+            special.append(
+                "this run simulated all parties in one process: whoever runs that process can see the samples"
+            )
+        if p.sealed is None:
+            special.append("the shares were not encrypted for transport, since they did not travel")
+        return [*special, *_COMMON]
+
+    def __str__(self) -> str:
+        p = self._last
+        lines = ["Privacy report", "--------------"]
+        if self.is_guarantee:
+            lines += _entry("Guarantee", f"{self.budget}-differential privacy")
+        else:
+            lines += _entry("NOT A GUARANTEE", "; ".join(self.reservations))
+            lines += _entry("Calculated as", f"{self.budget}-differential privacy, had these been avoided")
+        lines += _entry("Spent", f"epsilon {self.epsilon:.4g} at delta {self.delta:g}, {len(self.rounds)} round(s)")
+        lines += _entry("Unit of privacy", UNIT)
+        lines += _entry("Adjacency", ADJACENCY)
+        if self.delta >= 1 / p.clients:
+            lines += _entry("Take care", f"delta {self.delta:g} is not below 1/N = {1 / p.clients:.3g}")
+        if self.budget.epsilon > 5:
+            lines += _entry("Take care", f"epsilon {self.budget.epsilon:g} is above 5 and protects little")
+        lines += _entry("Parties", _parties(p))
+        lines.append("Rounds")
+        for number, r in enumerate(self.rounds, 1):
+            lines += _bullet(_round_line(r), f"  {number}. ")
+        lines.append("Holds against")
+        for text in self.holds_against():
+            lines += _bullet(text, "  + ")
+        lines.append("Not promised")
+        for text in self.not_promised():
+            lines += _bullet(text, "  - ")
+        return "\n".join(lines)
+
+
+_COMMON = [
+    "that a client took part, and how many did, stays public",
+    "the truth of what clients send: a client may lie about its own sample",
+    "several samples of one person count as several units: their losses add up",
+    "noise is drawn in double precision and then rounded to the grid: the figures are those of the ideal "
+    "Gaussian mechanism",
+]
+
+
+def _parties(p: Protection) -> str:
+    if p.setting == "trusted aggregator":
+        return f"N = {p.clients} clients and one trusted aggregator"
+    return (
+        f"N = {p.clients} clients, of whom T = {p.tolerated} may collude or drop out; "
+        f"M = {p.computes} Computes, of whom at least one must be honest"
+    )
+
+
+def _round_line(r: Round) -> str:
+    release, p = r.release, r.release.protection
+    seal = f"sealed with {p.sealed}" if p.sealed else "not sealed"
+    text = (
+        f"{r.label}: {p.dimension} number(s) summed over {release.n} clients ({release.dropouts} dropped out, "
+        f"{release.remaining_tolerance} colluder(s) still covered); sensitivity {p.sensitivity:.4g}; noise of "
+        f"standard deviation {release.noise_std:.4g} in each released number"
+    )
+    if p.setting == "trusted aggregator":
+        return f"{text}; drawn by {p.generator}"
+    return (
+        f"{text} ({p.sigma_client:.4g} from each client, a trusted aggregator would add {p.sigma_std:.4g}); "
+        f"{p.setting}, {seal}; drawn by {p.generator}"
+    )
+
+
+def _entry(title: str, text: str) -> list[str]:
+    return textwrap.wrap(f"{title + ':':<17}{text}", width=100, subsequent_indent=" " * 17)
+
+
+def _bullet(text: str, mark: str) -> list[str]:
+    return textwrap.wrap(mark + text, width=100, subsequent_indent=" " * len(mark))

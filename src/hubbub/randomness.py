@@ -1,0 +1,157 @@
+"""Where every random bit comes from: an AES-128-CTR stream keyed by the operating system.
+
+Noise and shares protect people, so there is one generator for both and it is a cipher. A *seeded*
+stream is for simulations and tests; its `source` says so, and every release repeats it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from typing import Protocol
+
+import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+from hubbub.arrays import Floats, Words
+from hubbub.errors import invalid
+
+SYSTEM = "operating system (AES-128-CTR keyed from os.urandom)"
+_ZEROS = bytes(1 << 18)
+_PAIRS = 4096  # pairs of normal draws made at a time: 64 KB, well inside the cache
+
+
+class _Stream(Protocol):
+    def update_into(self, data: bytes | memoryview, buf: memoryview) -> int: ...
+
+
+def keystream(key: bytes, nonce: bytes) -> _Stream:
+    """The AES-128-CTR encryptor whose encryption of zeros is the random stream."""
+    return Cipher(algorithms.AES128(key), modes.CTR(nonce)).encryptor()
+
+
+def fill(stream: _Stream, out: Words) -> None:
+    """Overwrite a contiguous array of words with the stream's next bytes."""
+    target = memoryview(out).cast("B")
+    body = max(len(target) - 16, 0)  # pyca asks for 15 spare bytes behind what it writes
+    for start in range(0, body, len(_ZEROS)):
+        size = min(len(_ZEROS), body - start)
+        stream.update_into(memoryview(_ZEROS)[:size], target[start:])
+    tail = bytearray(31)
+    size = len(target) - body
+    stream.update_into(_ZEROS[:size], memoryview(tail))
+    target[body:] = tail[:size]
+
+
+def _box_muller(words: Words) -> Floats:
+    """As many standard normal draws as words, made in place.
+
+    With t = tan(phi/2) the cosine and sine of a uniform angle phi are (1-t^2)/(1+t^2) and
+    2t/(1+t^2): numpy evaluates tan and log with vector instructions, sin and cos it does not.
+    The radius has 63 bits, so no draw exceeds 9.35 (a true normal does with probability 1e-20).
+    """
+    half = words.size // 2
+    words[:half] |= np.uint64(1)  # never zero, so that the logarithm is finite
+    uniform = words.view(np.float64)
+    np.copyto(uniform, words.view(np.int64), casting="unsafe")
+    radius, t = uniform[:half], uniform[half:]
+    np.abs(radius, out=radius)
+    radius *= 2.0**-63
+    np.log(radius, out=radius)
+    radius *= -2.0
+    np.sqrt(radius, out=radius)
+    t *= np.pi / 2 * 2.0**-63
+    np.tan(t, out=t)
+    square = t * t
+    radius /= 1.0 + square
+    t *= radius
+    t *= 2.0
+    np.subtract(1.0, square, out=square)
+    radius *= square
+    return uniform
+
+
+class Randomness:
+    """A stream of uniform words and standard normal draws; never shows its key."""
+
+    __slots__ = ("_block", "_key", "_pid", "_stream", "source")
+
+    def __init__(self, key: bytes | None, source: str) -> None:
+        self.source = source
+        self._key = key
+        self._block: Words | None = None
+        self._start()
+
+    def _start(self) -> None:
+        self._pid = os.getpid()
+        key = os.urandom(32) if self._key is None else self._key
+        self._stream = keystream(key[:16], key[16:])
+
+    @classmethod
+    def system(cls) -> Randomness:
+        """Keyed by the operating system: the only choice where people are protected."""
+        return cls(None, SYSTEM)
+
+    @classmethod
+    def simulation(cls, seed: int) -> Randomness:
+        """Reproducible from a seed: for simulations and tests, and named as such in every report."""
+        if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+            raise invalid("seed", "a whole number >= 0", repr(seed), "give for example 0, or leave it out")
+        digest = hashlib.sha256(b"hubbub simulation seed %d" % int(seed)).digest()
+        return cls(digest, f"SIMULATION (seed {int(seed)}): reproducible, protects nobody")
+
+    @classmethod
+    def of(cls, seed: int | None) -> Randomness:
+        """The operating system's stream, or a simulation's where a seed is given."""
+        return cls.system() if seed is None else cls.simulation(seed)
+
+    @property
+    def secure(self) -> bool:
+        """True where the key came from the operating system."""
+        return self._key is None
+
+    def words(self, count: int) -> Words:
+        """`count` uniform words of Z/2^64."""
+        out = np.empty(count, dtype=np.uint64)
+        self.fill_words(out)
+        return out
+
+    def fill_words(self, out: Words) -> None:
+        """Overwrite `out` with uniform words."""
+        if self._key is None and self._pid != os.getpid():
+            self._start()  # a forked child must not repeat its parent's stream
+        fill(self._stream, out)
+
+    def bytes(self, count: int) -> bytes:
+        """`count` uniform bytes."""
+        return self.words(-(-count // 8)).tobytes()[:count]
+
+    def normals(self, shape: tuple[int, ...]) -> Floats:
+        """Standard normal draws."""
+        out = np.empty(shape)
+        self.fill_normals(out)
+        return out
+
+    def fill_normals(self, out: Floats) -> None:
+        """Overwrite a contiguous `out` with standard normal draws, a cache-sized block at a time."""
+        flat = out.reshape(-1)
+        for start in range(0, flat.size, 2 * _PAIRS):
+            block = flat[start : start + 2 * _PAIRS]
+            block[:] = _box_muller(self._block_of_words(-(-block.size // 2)))[: block.size]
+
+    def _block_of_words(self, pairs: int) -> Words:
+        if self._block is None:
+            self._block = np.empty(2 * _PAIRS, dtype=np.uint64)
+        words = self._block[: 2 * pairs]
+        self.fill_words(words)
+        return words
+
+    def __deepcopy__(self, _: dict[int, object]) -> Randomness:
+        return self  # a copy would draw the same noise twice
+
+    def __reduce__(self) -> tuple[type[Randomness], tuple[bytes | None, str]]:
+        # another process gets a stream of its own, never the same one
+        return Randomness, (None if self.secure else self.bytes(32), self.source)
+
+    def __repr__(self) -> str:
+        return f"Randomness({self.source})"

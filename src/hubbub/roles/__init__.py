@@ -1,0 +1,23 @@
+"""client, Compute, combiner: pure steps without I/O, clock or global randomness."""
+
+from hubbub.roles.client import contribute
+from hubbub.roles.combiner import combine_sums, decode_release
+from hubbub.roles.compute import (
+    Compute,
+    ComputeSum,
+    Roster,
+    accept,
+    agree,
+    check_turnout,
+    release,
+    roster_digest,
+    roster_of,
+)
+from hubbub.roles.driver import run_round
+from hubbub.roles.study import RoundPlan, Study, plan_round
+
+__all__ = [
+    "Compute", "ComputeSum", "Roster", "RoundPlan", "Study", "accept", "agree", "check_turnout",
+    "combine_sums", "contribute", "decode_release", "plan_round", "release", "roster_digest", "roster_of",
+    "run_round",
+]  # fmt: skip

@@ -1,0 +1,41 @@
+"""The client: sample -> statistic -> bound -> noise share -> fixed point -> M shares -> seal."""
+
+from __future__ import annotations
+
+import hashlib
+
+from hubbub.arrays import Floats, finite_rows
+from hubbub.privacy import add_share
+from hubbub.randomness import Randomness
+from hubbub.roles.study import Study
+from hubbub.securesum import Context, Report, encode_share, seal, split
+
+
+def contribute(
+    study: Study,
+    number: int,
+    client: str,
+    sample: Floats,
+    randomness: Randomness,
+    *,
+    withhold_noise: bool = False,
+) -> tuple[Report, ...]:
+    """One sealed report for each Compute: all that ever leaves the client.
+
+    `withhold_noise` is how a simulation makes a colluder; T of them are what the noise allows for.
+    """
+    plan = study.rounds[number]
+    row = finite_rows("sample", sample.reshape(1, -1), plan.statistic.columns)
+    vector = plan.statistic.vectors(row)
+    noisy = add_share(vector, 0.0 if withhold_noise else plan.mechanism.sigma_client, randomness)
+    words = plan.fixed_point.encode(noisy)[0]
+    shares = split(words, study.computes, long_share_at(client, study.computes), randomness)
+    return tuple(
+        Report(study.digest, number, client, k, seal(encode_share(share), key, Context(study.digest, number, client, k)))
+        for k, (share, key) in enumerate(zip(shares, study.keys, strict=True))
+    )
+
+
+def long_share_at(client: str, computes: int) -> int:
+    """Which Compute gets this client's masked vector: spread evenly over clients."""
+    return int.from_bytes(hashlib.sha256(client.encode()).digest()[:8], "big") % computes

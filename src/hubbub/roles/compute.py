@@ -1,0 +1,128 @@
+"""The Compute: open -> hold until the roster is agreed -> add -> release its sum once."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from hubbub.arrays import Words
+from hubbub.errors import CannotOpen, MalformedMessage, ReportRejected, RoundRefused
+from hubbub.roles.study import Study
+from hubbub.securesum import Context, PrivateKey, Report, Share, decode_share, open_sealed, pack
+
+Roster = tuple[str, ...]
+"""The clients of a round, sorted."""
+
+
+@dataclass(frozen=True)
+class ComputeSum:
+    """What a Compute publishes: its sum over the roster. Uniform words, as long as another is honest."""
+
+    study: bytes
+    round: int
+    compute: int
+    roster: bytes
+    clients: int
+    words: Words = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Compute:
+    """One Compute's state in one round."""
+
+    study: Study
+    round: int
+    index: int
+    key: PrivateKey = field(repr=False)
+    held: Mapping[str, Share] = field(default_factory=dict, repr=False)
+    released: ComputeSum | None = None
+
+
+def accept(compute: Compute, reports: Iterable[Report]) -> tuple[Compute, list[ReportRejected]]:
+    """The state with every good report held, and the reasons why others were not."""
+    held = dict(compute.held)
+    rejected: list[ReportRejected] = []
+    for report in reports:
+        try:
+            held[report.client] = _checked(compute, held, report)
+        except ReportRejected as error:
+            rejected.append(error)
+    return replace(compute, held=held), rejected
+
+
+def _checked(compute: Compute, held: Mapping[str, Share], report: Report) -> Share:
+    """The opened share, or ReportRejected with the first reason that applies."""
+    context = Context(report.study, report.round, report.client, report.compute)
+    if compute.released is not None:
+        raise ReportRejected("closed", "round is released already; the report came too late")
+    if report.study != compute.study.digest:
+        raise ReportRejected("wrong-study", "report is for another study; check the study file's hash")
+    if report.round != compute.round:
+        raise ReportRejected("wrong-round", f"report must be for round {compute.round}, got round={report.round}")
+    if report.compute != compute.index:
+        raise ReportRejected("wrong-recipient", f"report must be for Compute {compute.index}, got {report.compute}")
+    if report.client in held:
+        raise ReportRejected("duplicate", f"client {report.client} has reported in this round already")
+    try:
+        plaintext = open_sealed(report.sealed, compute.key, context)
+        return decode_share(plaintext, compute.study.rounds[compute.round].dimension)
+    except CannotOpen as error:
+        raise ReportRejected("cannot-open", str(error)) from None
+    except MalformedMessage as error:
+        raise ReportRejected("malformed", str(error)) from None
+
+
+def roster_of(compute: Compute) -> Roster:
+    """The clients whose share this Compute holds."""
+    return tuple(sorted(compute.held))
+
+
+def agree(study: Study, rosters: Iterable[Roster]) -> Roster:
+    """The clients that every Compute holds; refuses a round that has lost more than T."""
+    common = set.intersection(*(set(roster) for roster in rosters))
+    check_turnout(study.clients, study.tolerated, len(common))
+    return tuple(sorted(common))
+
+
+def check_turnout(clients: int, tolerated: int, present: int) -> None:
+    """At least N - T clients (and no more than N), or the round is refused."""
+    if present < clients - tolerated:
+        raise RoundRefused(
+            "too-few-clients",
+            f"clients must number at least N - T = {clients - tolerated}, got {present}; "
+            "the round is refused and no budget is spent: wait for more clients or tolerate more",
+        )
+    if present > clients:
+        raise RoundRefused(
+            "too-many-clients", f"clients must number at most N = {clients}, got {present}; enrol them in a new study"
+        )
+
+
+def release(compute: Compute, roster: Roster) -> tuple[Compute, ComputeSum]:
+    """This Compute's sum over the roster: once, and for this roster only."""
+    digest = roster_digest(compute.study, compute.round, roster)
+    if compute.released is not None:
+        if compute.released.roster != digest:
+            raise RoundRefused(
+                "second-roster",
+                "roster must be the one already released: two sums that differ by a client would reveal that client",
+            )
+        return compute, compute.released
+    check_turnout(compute.study.clients, compute.study.tolerated, len(set(roster)))
+    missing = set(roster) - set(compute.held)
+    if missing or len(set(roster)) != len(roster):
+        raise RoundRefused("unknown-client", f"roster must hold distinct clients of this Compute, {len(missing)} are not")
+    words = np.zeros(compute.study.rounds[compute.round].dimension, dtype=np.uint64)
+    for client in roster:
+        words += compute.held[client].expand()
+    result = ComputeSum(compute.study.digest, compute.round, compute.index, digest, len(roster), words)
+    return replace(compute, held={}, released=result), result
+
+
+def roster_digest(study: Study, number: int, roster: Roster) -> bytes:
+    """What the Computes compare: a hash over study, round and the sorted clients."""
+    parts = [client.encode() for client in sorted(roster)]
+    return hashlib.sha256(pack(study.digest, number.to_bytes(4, "big"), *parts)).digest()

@@ -1,0 +1,39 @@
+"""The whole protocol of one round, to be read from top to bottom."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from hubbub.arrays import Floats, Words
+from hubbub.randomness import Randomness
+from hubbub.roles.client import contribute
+from hubbub.roles.combiner import combine_sums
+from hubbub.roles.compute import Compute, accept, agree, release, roster_of
+from hubbub.roles.study import Study
+from hubbub.securesum import PrivateKey, Report
+
+
+def run_round(
+    study: Study,
+    number: int,
+    keys: Sequence[PrivateKey],
+    samples: Mapping[str, Floats],
+    randomness: Randomness,
+    lost_halfway: Collection[str] = (),
+    withholding: Collection[str] = (),
+) -> tuple[Words, int]:
+    """The exact sum of the clients' noisy vectors, and how many of them there are."""
+    inboxes: list[list[Report]] = [[] for _ in keys]
+    for client, sample in samples.items():
+        reports = contribute(study, number, client, sample, randomness, withhold_noise=client in withholding)
+        reached = reports[:1] if client in lost_halfway else reports
+        for inbox, report in zip(inboxes, reached, strict=False):
+            inbox.append(report)
+
+    computes = [
+        accept(Compute(study, number, k, key), inbox)[0]
+        for k, (key, inbox) in enumerate(zip(keys, inboxes, strict=True))
+    ]
+    roster = agree(study, [roster_of(compute) for compute in computes])
+    sums = [release(compute, roster)[1] for compute in computes]
+    return combine_sums(study, number, sums)

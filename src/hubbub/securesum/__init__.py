@@ -1,0 +1,19 @@
+"""Fixed-point ring, additive shares, wire codec and sealing."""
+
+from hubbub.securesum.codec import (
+    Report,
+    decode_report,
+    decode_share,
+    encode_report,
+    encode_share,
+    pack,
+)
+from hubbub.securesum.fixedpoint import FixedPoint, choose_fraction_bits
+from hubbub.securesum.sealing import Context, PrivateKey, PublicKey, SuiteName, check_suite, open_sealed, seal
+from hubbub.securesum.shares import BulkShares, Share, check_computes, combine, expand_seed, split
+
+__all__ = [
+    "BulkShares", "Context", "FixedPoint", "PrivateKey", "PublicKey", "Report", "Share", "SuiteName",
+    "check_computes", "check_suite", "choose_fraction_bits", "combine", "decode_report", "decode_share",
+    "encode_report", "encode_share", "expand_seed", "open_sealed", "pack", "seal", "split",
+]  # fmt: skip

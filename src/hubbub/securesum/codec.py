@@ -1,0 +1,109 @@
+"""Messages as bytes: versioned, every length checked, no leftover bytes.
+
+A share's payload (what gets sealed):   version kind dimension body
+A report (what a client sends):         version "report" and length-prefixed parts
+All integers are big-endian, the words of a masked vector little-endian.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from hubbub.errors import MalformedMessage
+from hubbub.securesum.shares import SEED_BYTES, Share
+
+VERSION = 1
+_MASKED, _SEED = 1, 2
+_REPORT = b"hubbub report"
+_MOST_CLIENT_BYTES = 128
+
+
+@dataclass(frozen=True)
+class Report:
+    """One client's message to one Compute for one round; the share inside is sealed."""
+
+    study: bytes
+    round: int
+    client: str
+    compute: int
+    sealed: bytes = field(repr=False)
+
+
+def pack(*parts: bytes) -> bytes:
+    """Parts with their lengths before them, so that no two lists of parts give the same bytes."""
+    return b"".join(len(part).to_bytes(4, "big") + part for part in parts)
+
+
+def unpack(data: bytes, count: int) -> list[bytes]:
+    """Exactly `count` parts and nothing behind them."""
+    parts, position = [], 0
+    for _ in range(count):
+        end = position + 4
+        if end > len(data):
+            raise MalformedMessage("message is truncated; send it again whole")
+        length = int.from_bytes(data[position:end], "big")
+        position = end + length
+        if position > len(data):
+            raise MalformedMessage("message is truncated; send it again whole")
+        parts.append(data[end:position])
+    if position != len(data):
+        raise MalformedMessage(f"message has {len(data) - position} bytes too many; send it again")
+    return parts
+
+
+def encode_share(share: Share) -> bytes:
+    """version (1), kind (1), dimension (4), then 8d bytes of words or a 32-byte seed."""
+    kind = _MASKED if share.masked is not None else _SEED
+    body = share.seed if share.masked is None else share.masked.astype("<u8", copy=False).tobytes()
+    assert body is not None
+    return bytes([VERSION, kind]) + share.dimension.to_bytes(4, "big") + body
+
+
+def decode_share(data: bytes, dimension: int) -> Share:
+    """The share, if it has exactly the length that the study's dimension demands."""
+    if len(data) < 6:
+        raise MalformedMessage("share is truncated; send it again whole")
+    version, kind, claimed = data[0], data[1], int.from_bytes(data[2:6], "big")
+    if version != VERSION:
+        raise MalformedMessage(f"share must be of version {VERSION}, got version={version}; update hubbub")
+    if claimed != dimension:
+        raise MalformedMessage(f"share must have dimension {dimension}, got dimension={claimed}; check the study")
+    expected = {_MASKED: 8 * dimension, _SEED: SEED_BYTES}.get(kind)
+    if expected is None:
+        raise MalformedMessage(f"share must be of kind {_MASKED} or {_SEED}, got kind={kind}; update hubbub")
+    body = data[6:]
+    if len(body) != expected:
+        raise MalformedMessage(f"share must have {expected} bytes of body, got {len(body)}; send it again")
+    if kind == _SEED:
+        return Share(dimension, seed=bytes(body))
+    return Share(dimension, masked=np.frombuffer(body, dtype="<u8").astype(np.uint64))
+
+
+def encode_report(report: Report) -> bytes:
+    """The bytes that travel."""
+    return bytes([VERSION]) + pack(
+        _REPORT,
+        report.study,
+        report.round.to_bytes(4, "big"),
+        report.client.encode(),
+        report.compute.to_bytes(2, "big"),
+        report.sealed,
+    )
+
+
+def decode_report(data: bytes) -> Report:
+    """The report, or MalformedMessage."""
+    if not data or data[0] != VERSION:
+        version = data[0] if data else "nothing"
+        raise MalformedMessage(f"report must be of version {VERSION}, got version={version}; update hubbub")
+    label, study, number, client, compute, sealed = unpack(data[1:], 6)
+    sizes_ok = len(study) == 32 and len(number) == 4 and len(compute) == 2
+    if label != _REPORT or not sizes_ok or not 0 < len(client) <= _MOST_CLIENT_BYTES:
+        raise MalformedMessage("report has a part of the wrong kind or length; send it again")
+    try:
+        name = client.decode()
+    except UnicodeDecodeError:
+        raise MalformedMessage("report has a client name that is not UTF-8; rename the client") from None
+    return Report(study, int.from_bytes(number, "big"), name, int.from_bytes(compute, "big"), sealed)

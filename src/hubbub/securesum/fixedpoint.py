@@ -1,0 +1,64 @@
+"""Real numbers as words of Z/2^64: value * 2^f, rounded, two's complement."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from hubbub.arrays import Floats, Words
+from hubbub.errors import InvalidInput, invalid
+
+_MOST_BITS = 52  # finer than a double resolves
+_HEADROOM_BITS = 1
+
+
+@dataclass(frozen=True)
+class FixedPoint:
+    """A grid of step 2^-fraction_bits in the ring Z/2^64, read as signed."""
+
+    fraction_bits: int
+
+    def __post_init__(self) -> None:
+        if not -1000 < self.fraction_bits <= _MOST_BITS:
+            raise invalid("fraction_bits", f"at most {_MOST_BITS}", self.fraction_bits, "leave it to hubbub")
+
+    @property
+    def step(self) -> float:
+        """The distance between neighbouring points of the grid."""
+        return 2.0**-self.fraction_bits
+
+    def encode(self, values: Floats) -> Words:
+        """Round to the grid; refuses what is not finite or does not fit into a word."""
+        scaled = values * 2.0**self.fraction_bits
+        np.rint(scaled, out=scaled)
+        if not np.abs(scaled).max(initial=0.0) < 2.0**63:  # written so that NaN is refused too
+            raise InvalidInput(
+                f"value must be finite and below {2.0 ** (63 - self.fraction_bits):.4g} to fit the ring at "
+                f"{self.fraction_bits} fraction bits; bound the sample, or use fewer fraction bits"
+            )
+        return scaled.astype(np.int64).view(np.uint64)
+
+    def decode(self, words: Words) -> Floats:
+        """Back to real numbers, signed."""
+        return words.view(np.int64).astype(np.float64) * self.step
+
+
+def largest_fraction_bits(clients: int, magnitude: float) -> int:
+    """The finest grid on which a sum of `clients` values of this magnitude cannot leave the ring."""
+    room = 63 - _HEADROOM_BITS - math.log2(clients * magnitude)
+    return min(_MOST_BITS, math.floor(room))
+
+
+def choose_fraction_bits(clients: int, magnitude: float, wanted: int | None = None) -> int:
+    """The finest safe grid, or the wanted one; refuses a wanted one on which the sum could overflow."""
+    largest = largest_fraction_bits(clients, magnitude)
+    if wanted is None:
+        return largest
+    if wanted > largest:
+        raise invalid(
+            "fraction_bits", f"at most {largest} for a sum of {clients} values up to {magnitude:.4g} in Z/2^64",
+            wanted, f"use {largest} or leave it out",
+        )  # fmt: skip
+    return wanted

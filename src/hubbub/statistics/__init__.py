@@ -1,0 +1,12 @@
+"""sample -> vector, and its bound: every bound states its own sensitivity."""
+
+from hubbub.statistics.base import Statistic
+from hubbub.statistics.bounds import Ball, Box, Formula
+from hubbub.statistics.counts import Count, OneHot
+from hubbub.statistics.moments import MeanAndSquare, Means, SecondMoments
+from hubbub.statistics.regression import Gram, Regression
+
+__all__ = [
+    "Ball", "Box", "Count", "Formula", "Gram", "MeanAndSquare", "Means", "OneHot", "Regression",
+    "SecondMoments", "Statistic",
+]  # fmt: skip

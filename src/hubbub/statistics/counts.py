@@ -1,0 +1,106 @@
+"""Statistics of counts: a bounded count, and which of k categories a sample falls into."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hubbub.arrays import Floats
+from hubbub.errors import InvalidInput, invalid
+from hubbub.statistics.bounds import positive
+
+
+@dataclass(frozen=True)
+class Count:
+    """x -> x clipped to [0, bound]: a yes/no (bound 1) or a number of events."""
+
+    bound: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "bound", positive("bound", self.bound))
+
+    @property
+    def columns(self) -> int:
+        """One count."""
+        return 1
+
+    @property
+    def dimension(self) -> int:
+        """One count."""
+        return 1
+
+    @property
+    def magnitude(self) -> float:
+        """The bound."""
+        return self.bound
+
+    @property
+    def sensitivity(self) -> float:
+        """From nothing to the bound."""
+        return self.bound
+
+    @property
+    def sensitivity_l1(self) -> float:
+        """The same."""
+        return self.bound
+
+    def vectors(self, rows: Floats) -> Floats:
+        """Clip to [0, bound]."""
+        return np.clip(rows, 0.0, self.bound)
+
+    def describe(self) -> dict[str, object]:
+        """Name and bound, for the study."""
+        return {"statistic": "count", "bound": self.bound}
+
+
+@dataclass(frozen=True)
+class OneHot:
+    """category 0..k-1 -> the unit vector of that category."""
+
+    categories: int
+
+    def __post_init__(self) -> None:
+        if self.categories < 2:
+            raise invalid("categories", "at least 2", self.categories, "name every category that can occur")
+
+    @property
+    def columns(self) -> int:
+        """The category's number."""
+        return 1
+
+    @property
+    def dimension(self) -> int:
+        """One count per category."""
+        return self.categories
+
+    @property
+    def magnitude(self) -> float:
+        """A sample counts once."""
+        return 1.0
+
+    @property
+    def sensitivity(self) -> float:
+        """One category loses 1, another gains 1."""
+        return float(np.sqrt(2.0))
+
+    @property
+    def sensitivity_l1(self) -> float:
+        """One category loses 1, another gains 1."""
+        return 2.0
+
+    def vectors(self, rows: Floats) -> Floats:
+        """The unit vector of each row's category."""
+        codes = rows[:, 0]
+        wrong = (codes < 0) | (codes >= self.categories) | (codes != np.floor(codes))
+        if wrong.any():
+            value = codes[np.argmax(wrong)]
+            raise InvalidInput(
+                f"category must be a whole number in 0..{self.categories - 1}, got category={value}; "
+                "code the categories or raise `categories`"
+            )
+        return np.eye(self.categories)[codes.astype(np.intp)]
+
+    def describe(self) -> dict[str, object]:
+        """Name and size, for the study."""
+        return {"statistic": "one-hot", "categories": self.categories}
