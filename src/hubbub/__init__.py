@@ -1,0 +1,54 @@
+"""hubbub: Bayesian learning from data that never leaves its owners."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hubbub.engines import Engine, LocalEngine, TrustedAggregator
+    from hubbub.errors import BudgetExceeded, HubbubError, InvalidInput, PrivacyLeakWarning, RoundRefused
+    from hubbub.estimators.linear_regression import PrivateLinearRegression
+    from hubbub.models.conjugate import Bernoulli, Categorical, Gaussian, GaussianMean, PoissonRate
+    from hubbub.privacy import Budget, Ledger, PrivacyReport, Release
+
+_HOMES = {
+    "Bernoulli": "hubbub.models.conjugate",
+    "Budget": "hubbub.privacy",
+    "BudgetExceeded": "hubbub.errors",
+    "Categorical": "hubbub.models.conjugate",
+    "Engine": "hubbub.engines",
+    "Gaussian": "hubbub.models.conjugate",
+    "GaussianMean": "hubbub.models.conjugate",
+    "HubbubError": "hubbub.errors",
+    "InvalidInput": "hubbub.errors",
+    "Ledger": "hubbub.privacy",
+    "LocalEngine": "hubbub.engines",
+    "PoissonRate": "hubbub.models.conjugate",
+    "PrivacyLeakWarning": "hubbub.errors",
+    "PrivacyReport": "hubbub.privacy",
+    "PrivateLinearRegression": "hubbub.estimators.linear_regression",
+    "Release": "hubbub.privacy",
+    "RoundRefused": "hubbub.errors",
+    "TrustedAggregator": "hubbub.engines",
+}
+
+__version__ = "0.1.0"
+__all__ = [
+    "Bernoulli", "Budget", "BudgetExceeded", "Categorical", "Engine", "Gaussian", "GaussianMean", "HubbubError",
+    "InvalidInput", "Ledger", "LocalEngine", "PoissonRate", "PrivacyLeakWarning", "PrivacyReport",
+    "PrivateLinearRegression", "Release", "RoundRefused", "TrustedAggregator",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    """Public names are imported when first used (PEP 562), so that `import hubbub` stays fast."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'hubbub' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,1 @@
+"""From a noisy sum to a posterior: linear regression and conjugate families."""

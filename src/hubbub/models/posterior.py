@@ -1,0 +1,135 @@
+"""Posteriors as small frozen records with the same verbs: mean, std, sample, interval.
+
+Everything here is post-processing of a release: it costs no privacy, and a seed is harmless.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from hubbub.arrays import Floats
+from hubbub.errors import invalid
+
+
+def _check_level(level: float) -> float:
+    if not 0 < level < 1:
+        raise invalid("level", "between 0 and 1", level, "use 0.9 for a 90 % interval")
+    return level
+
+
+@dataclass(frozen=True)
+class NormalPosterior:
+    """A multivariate normal posterior."""
+
+    mean: Floats
+    covariance: Floats
+
+    @property
+    def std(self) -> Floats:
+        """Marginal standard deviations."""
+        return np.sqrt(np.diag(self.covariance))
+
+    def sample(self, size: int = 1, seed: int | None = None) -> Floats:
+        """(size, d) draws."""
+        rng = np.random.default_rng(seed)
+        return rng.multivariate_normal(self.mean, self.covariance, size=size, method="eigh")
+
+    def interval(self, level: float = 0.9) -> Floats:
+        """(d, 2) central credible intervals."""
+        from scipy.special import ndtri
+
+        half = ndtri(0.5 + _check_level(level) / 2) * self.std
+        return np.column_stack([self.mean - half, self.mean + half])
+
+
+@dataclass(frozen=True)
+class ScalarPosterior:
+    """A Beta(a, b) or Gamma(shape, rate) posterior of one number."""
+
+    family: Literal["beta", "gamma"]
+    parameters: tuple[float, float]
+
+    def _frozen(self) -> Any:
+        from scipy import stats
+
+        a, b = self.parameters
+        return stats.beta(a, b) if self.family == "beta" else stats.gamma(a, scale=1 / b)
+
+    @property
+    def mean(self) -> float:
+        """Posterior mean."""
+        return float(self._frozen().mean())
+
+    @property
+    def std(self) -> float:
+        """Posterior standard deviation."""
+        return float(self._frozen().std())
+
+    def sample(self, size: int = 1, seed: int | None = None) -> Floats:
+        """(size,) draws."""
+        draws: Floats = self._frozen().rvs(size, random_state=np.random.default_rng(seed))
+        return draws
+
+    def interval(self, level: float = 0.9) -> Floats:
+        """(2,) central credible interval."""
+        return np.array(self._frozen().interval(_check_level(level)))
+
+
+@dataclass(frozen=True)
+class DirichletPosterior:
+    """A Dirichlet posterior of probabilities."""
+
+    concentration: Floats
+
+    @property
+    def mean(self) -> Floats:
+        """Posterior mean of each probability."""
+        return self.concentration / self.concentration.sum()
+
+    @property
+    def std(self) -> Floats:
+        """Posterior standard deviation of each probability."""
+        return np.sqrt(self.mean * (1 - self.mean) / (self.concentration.sum() + 1))
+
+    def sample(self, size: int = 1, seed: int | None = None) -> Floats:
+        """(size, k) draws."""
+        return np.random.default_rng(seed).dirichlet(self.concentration, size)
+
+    def interval(self, level: float = 0.9) -> Floats:
+        """(k, 2) central credible intervals of the marginals, which are Beta."""
+        rest = self.concentration.sum() - self.concentration
+        return np.array(
+            [ScalarPosterior("beta", (a, b)).interval(level) for a, b in zip(self.concentration, rest, strict=True)]
+        )
+
+
+@dataclass(frozen=True)
+class NormalVariancePosterior:
+    """Normal-inverse-gamma posterior of (mean, variance)."""
+
+    location: float
+    count: float
+    shape: float
+    scale: float
+
+    @property
+    def mean(self) -> Floats:
+        """Posterior means of the mean and the variance."""
+        return np.array([self.location, self.scale / (self.shape - 1)])
+
+    def sample(self, size: int = 1, seed: int | None = None) -> Floats:
+        """(size, 2) draws of mean and variance."""
+        rng = np.random.default_rng(seed)
+        variance = self.scale / rng.gamma(self.shape, size=size)
+        return np.column_stack([rng.normal(self.location, np.sqrt(variance / self.count)), variance])
+
+    def interval(self, level: float = 0.9) -> Floats:
+        """(2, 2) central credible intervals of mean and variance."""
+        from scipy import stats
+
+        spread = np.sqrt(self.scale / (self.shape * self.count))
+        mean = stats.t(2 * self.shape, self.location, spread).interval(_check_level(level))
+        return np.array([mean, stats.invgamma(self.shape, scale=self.scale).interval(level)])

@@ -1,0 +1,36 @@
+"""A noisy XX' may be indefinite: what to put in the place of its eigenvalues."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from hubbub.arrays import Floats
+from hubbub.errors import invalid
+
+Repair = Literal["flip", "clip", "ridge"]
+
+
+def repaired(eigenvalues: Floats, repair: Repair, noise_std: float | Floats) -> Floats:
+    """Eigenvalues (in the last axis) that a precision matrix may have.
+
+    flip:  negative ones change sign, as in the paper's program.
+    clip:  negative ones become zero.
+    ridge: clip, then add the spectral norm that a noise matrix of this size has (2 noise_std sqrt(d)),
+           so that directions drowned in noise shrink toward the prior (after Wang 2018, AdaSSP).
+    """
+    if repair == "flip":
+        return np.abs(eigenvalues)
+    if repair == "clip":
+        return np.maximum(eigenvalues, 0.0)
+    if repair == "ridge":
+        ridge = 2 * np.asarray(noise_std)[..., None] * np.sqrt(eigenvalues.shape[-1])
+        return np.maximum(eigenvalues, 0.0) + ridge
+    raise invalid("repair", "'flip', 'clip' or 'ridge'", repr(repair), "use 'ridge'")
+
+
+def repaired_matrix(matrix: Floats, repair: Repair, noise_std: float) -> Floats:
+    """The symmetric matrix with its eigenvalues repaired."""
+    values, vectors = np.linalg.eigh(matrix)
+    return (vectors * repaired(values, repair, noise_std)) @ vectors.T
