@@ -32,7 +32,7 @@ def keystream(key: bytes, nonce: bytes) -> _Stream:
 
 def fill(stream: _Stream, out: Words) -> None:
     """Overwrite a contiguous array of words with the stream's next bytes."""
-    target = memoryview(out).cast("B")
+    target = memoryview(out.data).cast("B")
     body = max(len(target) - 16, 0)  # pyca asks for 15 spare bytes behind what it writes
     for start in range(0, body, len(_ZEROS)):
         size = min(len(_ZEROS), body - start)
@@ -149,7 +149,7 @@ class Randomness:
     def __deepcopy__(self, _: dict[int, object]) -> Randomness:
         return self  # a copy would draw the same noise twice
 
-    def __reduce__(self) -> tuple[type[Randomness], tuple[bytes | None, str]]:
+    def __reduce__(self) -> tuple[type[Randomness], tuple[object, str]]:
         # another process gets a stream of its own, never the same one
         return Randomness, (None if self.secure else self.bytes(32), self.source)
 

@@ -126,7 +126,9 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         return budget
 
     def _rows(self, X: Any, y: Any) -> Floats:
-        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_all_finite=False, ensure_min_samples=3)
+        X, y = validate_data(
+            self, X, y, dtype=np.float64, y_numeric=True, ensure_all_finite=False, ensure_min_samples=3
+        )
         X = finite_rows("X", X)
         y = finite_rows("y", np.asarray(y, dtype=np.float64)[:, None])
         constant = np.flatnonzero(np.ptp(X, axis=0) == 0)

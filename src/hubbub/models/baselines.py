@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from hubbub.arrays import Floats
 from hubbub.randomness import Randomness
 from hubbub.statistics import Box, Gram, Means

@@ -14,7 +14,12 @@ import numpy as np
 
 from hubbub.arrays import Floats, finite_rows
 from hubbub.errors import invalid
-from hubbub.models.posterior import DirichletPosterior, NormalPosterior, NormalVariancePosterior, ScalarPosterior
+from hubbub.models.posterior import (
+    DirichletPosterior,
+    NormalPosterior,
+    NormalVariancePosterior,
+    ScalarPosterior,
+)
 from hubbub.models.rounds import SumEngine, check_rounds, run_round
 from hubbub.privacy import Budget, Ledger, PrivacyReport, Release, current_ledger, noise_multiplier
 from hubbub.statistics import Count, MeanAndSquare, Means, OneHot, Statistic
@@ -83,9 +88,7 @@ class Gaussian:
         self, values: object, *, budget: Budget, engine: SumEngine, ledger: Ledger | None = None
     ) -> ConjugateFit[NormalVariancePosterior]:
         """Posterior of mean and variance from the noisy sums of x and x^2."""
-        _check_positive(
-            prior_count=self.prior_count, prior_shape=self.prior_shape, prior_scale=self.prior_scale
-        )
+        _check_positive(prior_count=self.prior_count, prior_shape=self.prior_shape, prior_scale=self.prior_scale)
         release, report = _fit(values, MeanAndSquare(self.bound), "mean and square", budget, engine, ledger)
         n = release.n
         total, square = release.value[0] * self.bound, release.value[1] * self.bound**2

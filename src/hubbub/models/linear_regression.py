@@ -72,9 +72,7 @@ def fit_projected(
     assert bound.y is not None
     limits = np.array([*bound.x, bound.y])
     check_rounds(ledger, multipliers)
-    deviations_round = run_round(
-        engine, ledger, "deviations", rows, SecondMoments(tuple(limits)), multipliers[0]
-    )
+    deviations_round = run_round(engine, ledger, "deviations", rows, SecondMoments(tuple(limits)), multipliers[0])
     deviations = private_deviations(deviations_round, limits)
     p_x, p_y = find_thresholds(
         clients=rows.shape[0], features=bound.features, multiplier=multipliers[1], tolerated=tolerated,

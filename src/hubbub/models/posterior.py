@@ -87,12 +87,13 @@ class DirichletPosterior:
     @property
     def mean(self) -> Floats:
         """Posterior mean of each probability."""
-        return self.concentration / self.concentration.sum()
+        return np.asarray(self.concentration / self.concentration.sum())
 
     @property
     def std(self) -> Floats:
         """Posterior standard deviation of each probability."""
-        return np.sqrt(self.mean * (1 - self.mean) / (self.concentration.sum() + 1))
+        mean = self.mean
+        return np.asarray(np.sqrt(mean * (1 - mean) / (self.concentration.sum() + 1)))
 
     def sample(self, size: int = 1, seed: int | None = None) -> Floats:
         """(size, k) draws."""

@@ -25,12 +25,13 @@ def repaired(eigenvalues: Floats, repair: Repair, noise_std: float | Floats) -> 
     if repair == "clip":
         return np.maximum(eigenvalues, 0.0)
     if repair == "ridge":
-        ridge = 2 * np.asarray(noise_std)[..., None] * np.sqrt(eigenvalues.shape[-1])
-        return np.maximum(eigenvalues, 0.0) + ridge
+        ridge: Floats = 2 * np.asarray(noise_std)[..., None] * np.sqrt(eigenvalues.shape[-1])
+        return ridge + np.maximum(eigenvalues, 0.0)
     raise invalid("repair", "'flip', 'clip' or 'ridge'", repr(repair), "use 'ridge'")
 
 
 def repaired_matrix(matrix: Floats, repair: Repair, noise_std: float) -> Floats:
     """The symmetric matrix with its eigenvalues repaired."""
     values, vectors = np.linalg.eigh(matrix)
-    return (vectors * repaired(values, repair, noise_std)) @ vectors.T
+    result: Floats = (vectors * repaired(values, repair, noise_std)) @ vectors.T
+    return result

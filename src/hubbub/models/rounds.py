@@ -26,7 +26,12 @@ def check_rounds(ledger: Ledger | None, multipliers: Sequence[float]) -> None:
 
 
 def run_round(
-    engine: SumEngine, ledger: Ledger | None, label: str, rows: Floats, statistic: Statistic, multiplier: float
+    engine: SumEngine,
+    ledger: Ledger | None,
+    label: str,
+    rows: Floats,
+    statistic: Statistic,
+    multiplier: float,
 ) -> Round:
     """One accounted release."""
     if ledger is None:

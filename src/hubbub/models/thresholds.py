@@ -80,7 +80,8 @@ class _Search:
         values, vectors = np.linalg.eigh(xx)
         rotated = np.einsum("kij,ki->kj", vectors, xy)
         precision = self.prior_precision + self.noise_precision * repaired(values, "flip", 0.0)
-        return np.einsum("kij,kj->ki", vectors, self.noise_precision * rotated / precision)
+        means: Floats = np.einsum("kij,kj->ki", vectors, self.noise_precision * rotated / precision)
+        return means
 
 
 def _symmetric_noise(rng: np.random.Generator, d: int) -> Floats:

@@ -61,9 +61,7 @@ def classic_multiplier(budget: Budget) -> float:
     return math.sqrt(2 * math.log(1.25 / budget.delta)) / budget.epsilon
 
 
-def noise_multiplier(
-    budget: Budget, calibration: Calibration = "analytic", *, not_a_guarantee: bool = False
-) -> float:
+def noise_multiplier(budget: Budget, calibration: Calibration = "analytic", *, not_a_guarantee: bool = False) -> float:
     """How many sensitivities of noise the budget asks for.
 
     `classic` outside its range (epsilon >= 1) is refused unless a reproduction says in so many words
@@ -93,9 +91,7 @@ def epsilon_of(multiplier: float, delta: float) -> float:
     high = 1.0
     while log_delta(multiplier, high) > target:
         high *= 2
-    epsilon = float(
-        brentq(lambda e: max(log_delta(multiplier, e), -1e300) - target, 0.0, high, xtol=1e-14, rtol=1e-14)
-    )
+    epsilon = float(brentq(lambda e: max(log_delta(multiplier, e), -1e300) - target, 0.0, high, xtol=1e-14, rtol=1e-14))
     step = _HEADROOM
     while log_delta(multiplier, epsilon) > target:
         epsilon += step * max(1.0, epsilon)

@@ -49,6 +49,11 @@ class Ledger:
             with self._locked():
                 self._read()
 
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> Ledger:
+        """The ledger that an earlier run left in this file, with the budget it was made with."""
+        return cls(_stored(Path(path))[0], path)
+
     @property
     def entries(self) -> tuple[Entry, ...]:
         """All charges so far, oldest first."""
@@ -133,14 +138,7 @@ class Ledger:
     def _read(self) -> None:
         if self.path is None or not self.path.exists():
             return
-        try:
-            stored = json.loads(self.path.read_text())
-            budget = Budget(stored["epsilon"], stored["delta"])
-            entries = tuple(Entry(e["label"], GaussianEvent(e["noise_multiplier"])) for e in stored["entries"])
-        except (OSError, ValueError, KeyError, TypeError):
-            raise InvalidInput(
-                f"ledger must be a file written by hubbub, got ledger={self.path}; name another file"
-            ) from None
+        budget, entries = _stored(self.path)
         if budget != self.budget:
             raise InvalidInput(
                 f"ledger must be opened with its own budget {budget}, got {self.budget}; "
@@ -151,9 +149,7 @@ class Ledger:
     def _write(self, entries: tuple[Entry, ...]) -> None:
         if self.path is not None:
             rows = [{"label": e.label, "noise_multiplier": _multiplier(e.event)} for e in entries]
-            text = json.dumps(
-                {"epsilon": self.budget.epsilon, "delta": self.budget.delta, "entries": rows}, indent=1
-            )
+            text = json.dumps({"epsilon": self.budget.epsilon, "delta": self.budget.delta, "entries": rows}, indent=1)
             draft = self.path.with_name(self.path.name + ".draft")
             with open(draft, "w") as file:
                 file.write(text)
@@ -166,6 +162,15 @@ class Ledger:
 def current_ledger() -> Ledger | None:
     """The ledger of the innermost `with Ledger(...)` block, if there is one."""
     return _CURRENT.get()
+
+
+def _stored(path: Path) -> tuple[Budget, tuple[Entry, ...]]:
+    try:
+        stored = json.loads(path.read_text())
+        entries = tuple(Entry(e["label"], GaussianEvent(float(e["noise_multiplier"]))) for e in stored["entries"])
+        return Budget(stored["epsilon"], stored["delta"]), entries
+    except (OSError, ValueError, KeyError, TypeError):
+        raise InvalidInput(f"ledger must be a file written by hubbub, got ledger={path}; name another file") from None
 
 
 def _multiplier(event: Event) -> float:

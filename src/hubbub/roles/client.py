@@ -31,7 +31,13 @@ def contribute(
     words = plan.fixed_point.encode(noisy)[0]
     shares = split(words, study.computes, long_share_at(client, study.computes), randomness)
     return tuple(
-        Report(study.digest, number, client, k, seal(encode_share(share), key, Context(study.digest, number, client, k)))
+        Report(
+            study.digest,
+            number,
+            client,
+            k,
+            seal(encode_share(share), key, Context(study.digest, number, client, k)),
+        )
         for k, (share, key) in enumerate(zip(shares, study.keys, strict=True))
     )
 

@@ -19,7 +19,8 @@ def combine_sums(study: Study, number: int, sums: Sequence[ComputeSum]) -> tuple
     """The exact integer sum over the roster, and its size; refuses sums that do not belong together."""
     if sorted(s.compute for s in sums) != list(range(study.computes)):
         raise RoundRefused(
-            "missing-compute", f"sums must come from each of the {study.computes} Computes once, got {len(sums)}"
+            "missing-compute",
+            f"sums must come from each of the {study.computes} Computes once, got {len(sums)}",
         )
     if any(s.study != study.digest or s.round != number for s in sums):
         raise RoundRefused("wrong-study", "sums must all be of this study and round; fetch them again")

@@ -97,7 +97,8 @@ def check_turnout(clients: int, tolerated: int, present: int) -> None:
         )
     if present > clients:
         raise RoundRefused(
-            "too-many-clients", f"clients must number at most N = {clients}, got {present}; enrol them in a new study"
+            "too-many-clients",
+            f"clients must number at most N = {clients}, got {present}; enrol them in a new study",
         )
 
 
@@ -114,7 +115,9 @@ def release(compute: Compute, roster: Roster) -> tuple[Compute, ComputeSum]:
     check_turnout(compute.study.clients, compute.study.tolerated, len(set(roster)))
     missing = set(roster) - set(compute.held)
     if missing or len(set(roster)) != len(roster):
-        raise RoundRefused("unknown-client", f"roster must hold distinct clients of this Compute, {len(missing)} are not")
+        raise RoundRefused(
+            "unknown-client", f"roster must hold distinct clients of this Compute, {len(missing)} are not"
+        )
     words = np.zeros(compute.study.rounds[compute.round].dimension, dtype=np.uint64)
     for client in roster:
         words += compute.held[client].expand()

@@ -43,7 +43,11 @@ class Context:
     def info(self) -> bytes:
         """Unambiguous bytes: every part with its length before it."""
         return pack(
-            _LABEL, self.study, self.round.to_bytes(4, "big"), self.client.encode(), self.compute.to_bytes(2, "big")
+            _LABEL,
+            self.study,
+            self.round.to_bytes(4, "big"),
+            self.client.encode(),
+            self.compute.to_bytes(2, "big"),
         )
 
 
@@ -57,7 +61,12 @@ class PublicKey:
     def __post_init__(self) -> None:
         size = _X25519 if check_suite(self.suite) == "X25519" else _MLKEM_PUBLIC + _X25519
         if len(self.data) != size:
-            raise invalid("public key", f"{size} bytes long for {self.suite}", f"{len(self.data)} bytes", "copy it whole")
+            raise invalid(
+                "public key",
+                f"{size} bytes long for {self.suite}",
+                f"{len(self.data)} bytes",
+                "copy it whole",
+            )
 
     def _key(self) -> Any:
         if self.suite == "X25519":

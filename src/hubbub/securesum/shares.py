@@ -77,7 +77,7 @@ class BulkShares:
 
     def add(self, vectors: Words) -> None:
         """Share out one vector per row; consumes (overwrites) the array."""
-        M, _, d = self._by_slot.shape
+        M = self._by_slot.shape[0]
         if self.clients % M:
             raise invalid("vectors", f"full multiples of M={M} rows but for the last", self.clients, "chunk by M")
         mask = np.empty_like(vectors)
@@ -99,13 +99,11 @@ class BulkShares:
         """(M, d): what each Compute has added up."""
         M = self._by_slot.shape[0]
         return np.stack(
-            [
-                sum((self._by_slot[s, (k - s) % M] for s in range(1, M)), start=self._by_slot[0, k])
-                for k in range(M)
-            ]
+            [sum((self._by_slot[s, (k - s) % M] for s in range(1, M)), start=self._by_slot[0, k]) for k in range(M)]
         )
 
 
 def combine(sums: Words) -> Words:
     """Add up the Computes' sums: the masks cancel exactly."""
-    return sums.sum(axis=0, dtype=np.uint64)
+    total: Words = sums.sum(axis=0, dtype=np.uint64)
+    return total

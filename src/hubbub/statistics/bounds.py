@@ -123,7 +123,7 @@ class Ball:
     def apply(self, u: Floats) -> Floats:
         """Scale long rows u = (x, y) so that |x| is the radius at most, then clip y."""
         length = np.linalg.norm(u[:, : self.features], axis=1, keepdims=True)
-        bounded = u * np.minimum(1.0, self.radius / np.maximum(length, np.finfo(float).tiny))
+        bounded: Floats = u * np.minimum(1.0, self.radius / np.maximum(length, np.finfo(float).tiny))
         if self.y is not None:
             np.clip(bounded[:, -1], -self.y, self.y, out=bounded[:, -1])
         return bounded
@@ -156,4 +156,10 @@ class Ball:
 
     def describe(self) -> dict[str, object]:
         """Name and limits, for the study."""
-        return {"bound": "ball", "radius": self.radius, "y": self.y, "weight": self.weight, "d": self.features}
+        return {
+            "bound": "ball",
+            "radius": self.radius,
+            "y": self.y,
+            "weight": self.weight,
+            "d": self.features,
+        }

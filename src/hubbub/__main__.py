@@ -1,0 +1,5 @@
+"""`python -m hubbub` is `hubbub`."""
+
+from hubbub.cli import entry
+
+entry()

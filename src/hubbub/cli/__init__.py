@@ -1,0 +1,37 @@
+"""The command line: parse, call, print. Nothing imports it."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run `hubbub`; every user's mistake is one line on standard error and exit code 2."""
+    from cyclopts import CycloptsError
+
+    from hubbub.cli.app import app
+    from hubbub.errors import HubbubError
+
+    try:
+        app(argv, exit_on_error=False, print_error=False, result_action="return_value")
+    except CycloptsError as error:
+        return _fail(" ".join(str(error).split()))
+    except HubbubError as error:
+        return _fail(str(error))
+    except KeyboardInterrupt:
+        print("hubbub: interrupted; nothing more was released", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 0
+    return 0
+
+
+def _fail(message: str) -> int:
+    print(f"hubbub: error: {message}", file=sys.stderr)
+    return 2
+
+
+def entry() -> None:
+    """The console script."""
+    sys.exit(main())

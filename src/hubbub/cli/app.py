@@ -1,0 +1,158 @@
+"""The commands. Heavy imports wait until a command runs, so that `--help` is quick."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import App, Parameter
+
+from hubbub import __version__
+
+app = App(
+    name="hubbub",
+    version=__version__,
+    help_format="plaintext",
+    help="""Bayesian learning from data that never leaves its owners.
+
+    Many clients each hold one sample. Each sends noisy, secret-shared vectors to several Computes; only
+    the sum over everybody, with the noise that differential privacy needs, can ever be read.
+
+    Try it: `hubbub demo`
+    """,
+)
+
+Json = Annotated[bool, Parameter(name="--json", negative="", help="Print one JSON object to standard output.")]
+Epsilon = Annotated[float, Parameter(help="Privacy budget epsilon > 0; 1 is common, above 5 protects little.")]
+Delta = Annotated[float, Parameter(help="Privacy budget delta in (0, 1); choose it below 1/N.")]
+Computes = Annotated[int, Parameter(help="M, the number of Computes (at least 2).")]
+Tolerate = Annotated[int, Parameter(help="T, how many clients may collude or drop out.")]
+Method = Annotated[
+    Literal["projected", "plain"],
+    Parameter(help="projected: two rounds, tighter clipping. plain: one round."),
+]
+XBound = Annotated[
+    str,
+    Parameter(help="Public bound of the features: one number, one per feature (1,2,3) or name=value pairs."),
+]
+Seed = Annotated[int | None, Parameter(help="Reproducible simulation; protects nobody, and the report says so.")]
+
+
+@app.command
+def demo(
+    *,
+    clients: Annotated[int, Parameter(help="How many simulated clients.")] = 1000,
+    epsilon: Epsilon = 1.0,
+    delta: Delta = 1e-4,
+    computes: Computes = 3,
+    tolerate: Tolerate = 5,
+    repeats: Annotated[int, Parameter(help="Random splits; the table shows medians.")] = 20,
+    seed: Seed = None,
+    plot: Annotated[Path | None, Parameter(help="Also write the picture here (png, svg or pdf).")] = None,
+    json: Json = False,
+) -> None:
+    """Predict the quality of red wines from 1000 clients who show their data to nobody.
+
+    Compares the mean absolute error of the distributed method with the non-private one, a trusted
+    aggregator and input perturbation, shows what one Compute sees, and prints the privacy report.
+
+    For example:
+
+        hubbub demo
+        hubbub demo --epsilon 3 --plot demo.png
+        hubbub demo --json
+    """
+    from hubbub.cli.demo import run
+
+    run(clients, epsilon, delta, computes, tolerate, repeats, seed, plot, json)
+
+
+@app.command
+def fit(
+    file: Annotated[Path, Parameter(help="CSV file with a header; one row is one client.")],
+    *,
+    target: Annotated[str, Parameter(help="Name of the column to predict.")],
+    epsilon: Epsilon,
+    delta: Delta,
+    x_bound: XBound,
+    y_bound: Annotated[float, Parameter(help="Public bound of the target: |y| is clipped to it.")],
+    features: Annotated[str | None, Parameter(help="Columns to use, comma-separated [default: all others].")] = None,
+    computes: Computes = 3,
+    tolerate: Tolerate = 0,
+    method: Method = "projected",
+    posterior: Annotated[
+        Literal["regularised", "plugin"], Parameter(help="regularised: ridge from the noise level.")
+    ] = "regularised",
+    seal: Annotated[bool, Parameter(negative="", help="Encrypt and open every share (slower).")] = False,
+    ledger: Annotated[Path | None, Parameter(help="Charge this ledger file; refuse what overspends it.")] = None,
+    total_epsilon: Annotated[float | None, Parameter(help="Total epsilon of a new ledger.")] = None,
+    plot: Annotated[Path | None, Parameter(help="Write a plot of the coefficients here.")] = None,
+    out: Annotated[Path | None, Parameter(help="Write the model here, for `hubbub predict`.")] = None,
+    seed: Seed = None,
+    json: Json = False,
+) -> None:
+    """Fit a Bayesian linear regression, every row of the file playing one client.
+
+    Columns and target are taken to be centred. Everything runs in this process; the privacy report
+    says what the result may reveal to others.
+
+    For example:
+
+        hubbub fit data.csv --target y --epsilon 1 --delta 1e-5 --x-bound 7.5 --y-bound 7.5
+        hubbub fit data.csv --target y --epsilon 1 --delta 1e-5 --x-bound age=50,dose=3 --y-bound 10 --out model.json
+        hubbub fit d.csv --target y --epsilon 1 --delta 1e-6 --x-bound 1 --y-bound 1 --ledger l.json --total-epsilon 3
+    """
+    from hubbub.cli.fit import run
+
+    run(
+        file, target, epsilon, delta, x_bound, y_bound, features, computes, tolerate, method, posterior, seal,
+        ledger, total_epsilon, plot, out, seed, json,
+    )  # fmt: skip
+
+
+@app.command
+def predict(
+    model: Annotated[Path, Parameter(help="A model written by `hubbub fit --out`.")],
+    file: Annotated[Path, Parameter(help="CSV file with the model's columns.")],
+    *,
+    out: Annotated[Path | None, Parameter(help="Write the predictions here [default: standard output].")] = None,
+    json: Json = False,
+) -> None:
+    """Predict with a fitted model: one line `prediction,std` per row.
+
+    Costs no privacy: the model is already released.
+
+    For example:
+
+        hubbub predict model.json new.csv > predictions.csv
+        hubbub predict model.json new.csv --json
+    """
+    from hubbub.cli.predict import run
+
+    run(model, file, out, json)
+
+
+@app.command
+def explain(
+    *,
+    clients: Annotated[int, Parameter(help="N, the number of clients.")],
+    features: Annotated[int, Parameter(help="d, the number of features.")],
+    epsilon: Epsilon,
+    delta: Delta,
+    x_bound: XBound = "1",
+    y_bound: Annotated[float, Parameter(help="Public bound of the target.")] = 1.0,
+    computes: Computes = 3,
+    tolerate: Tolerate = 0,
+    method: Method = "projected",
+    json: Json = False,
+) -> None:
+    """Say what would be guaranteed and how much noise it costs, without touching any data.
+
+    For example:
+
+        hubbub explain --clients 1000 --features 11 --epsilon 1 --delta 1e-5 --x-bound 7.5 --y-bound 7.5
+        hubbub explain --clients 1000 --features 11 --epsilon 1 --delta 1e-5 --tolerate 50 --json
+    """
+    from hubbub.cli.explain import run
+
+    run(clients, features, epsilon, delta, x_bound, y_bound, computes, tolerate, method, json)

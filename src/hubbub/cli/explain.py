@@ -1,0 +1,90 @@
+"""`hubbub explain`: the guarantee and its price, without data."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from rich.table import Table
+
+from hubbub.cli.output import console, print_json
+from hubbub.cli.table import parse_bounds
+from hubbub.engines import LocalEngine
+from hubbub.errors import invalid
+from hubbub.models.linear_regression import DEVIATIONS_SHARE
+from hubbub.models.thresholds import find_thresholds
+from hubbub.privacy import Budget, split
+from hubbub.roles import RoundPlan
+from hubbub.statistics import Box, Regression, SecondMoments
+
+
+def run(
+    clients: int, features: int, epsilon: float, delta: float, x_bound: str, y_bound: float, computes: int,
+    tolerate: int, method: Literal["projected", "plain"], json: bool,
+) -> None:  # fmt: skip
+    """Plan the rounds and print what they would cost."""
+    if features < 1:
+        raise invalid("features", "at least 1", features, "count the columns of X")
+    budget = Budget(epsilon, delta)
+    bound = Box(tuple(parse_bounds(x_bound, [f"x{j + 1}" for j in range(features)])), y_bound)
+    engine = LocalEngine(computes=computes, tolerated=tolerate)
+    thresholds: tuple[float, float] | None = None
+    if method == "plain":
+        plans = {"regression": engine.plan(Regression(bound), split(budget, [1.0])[0], clients)}
+    else:
+        first, second = split(budget, [DEVIATIONS_SHARE, 1 - DEVIATIONS_SHARE])
+        limits = SecondMoments((*bound.x, y_bound))
+        plans = {"deviations": engine.plan(limits, first, clients)}
+        thresholds = find_thresholds(clients, features, second, tolerate)
+        # without data the deviations are unknown: this is the round at a deviation of a third of the bound
+        inner = Box(tuple(c * min(1, thresholds[0] / 3) for c in bound.x), y_bound * min(1, thresholds[1] / 3))
+        plans["regression"] = engine.plan(Regression(inner), second, clients)
+    rounds = [_round(label, plan, clients, computes) for label, plan in plans.items()]
+    result: dict[str, object] = {
+        "epsilon": epsilon, "delta": delta, "clients": clients, "tolerated": tolerate, "computes": computes,
+        "features": features, "method": method, "guarantee": f"{budget}-differential privacy, replace-one",
+        "covers": f"up to {tolerate} colluding or dropped-out clients and {computes - 1} of {computes} Computes",
+        "extra_variance_factor": clients / (clients - tolerate - 1),
+        "thresholds": None if thresholds is None else {"x": thresholds[0], "y": thresholds[1]},
+        "tight_over_paper_sensitivity": bound.sensitivity(False) / bound.sensitivity(False, "paper"),
+        "rounds": rounds,
+    }  # fmt: skip
+    if json:
+        print_json(result)
+        return
+    _print(result, rounds)
+
+
+def _round(label: str, plan: RoundPlan, clients: int, computes: int) -> dict[str, object]:
+    m = plan.mechanism
+    return {
+        "label": label, "dimension": plan.dimension, "sensitivity": m.sensitivity,
+        "noise_multiplier": m.noise_multiplier, "sigma_std": m.sigma_std, "sigma_client": m.sigma_client,
+        "noise_std": m.sigma_release(clients), "noise_std_of_the_mean": m.sigma_release(clients) / clients,
+        "largest_term": plan.statistic.magnitude, "fraction_bits": plan.fixed_point.fraction_bits,
+        "upload_bytes": 8 * plan.dimension + 32 * (computes - 1),
+    }  # fmt: skip
+
+
+def _print(result: dict[str, object], rounds: list[dict[str, object]]) -> None:
+    console.print(f"Guarantee: {result['guarantee']}; covers {result['covers']}.")
+    console.print(
+        f"Sharing the noise among clients costs a factor {result['extra_variance_factor']:.4f} in variance "
+        "over a trusted aggregator."
+    )
+    if result["thresholds"]:
+        console.print(
+            "The regression round clips at a multiple of each column's deviation, found in round 1; "
+            "shown here as if a deviation were a third of its bound."
+        )
+    names = {
+        "dimension": "numbers summed", "sensitivity": "sensitivity (L2)", "noise_multiplier": "noise multiplier",
+        "sigma_client": "noise of one client", "noise_std": "noise in the sum",
+        "noise_std_of_the_mean": "noise in the mean",
+        "largest_term": "largest possible term", "fraction_bits": "fraction bits",
+        "upload_bytes": "upload per client (bytes)",
+    }  # fmt: skip
+    table = Table("", *(str(r["label"]) for r in rounds))
+    for key, name in names.items():
+        table.add_row(name, *(f"{np.float64(r[key]):.4g}" for r in rounds))  # type: ignore[arg-type]  # numbers all
+    console.print(table)

@@ -1,0 +1,98 @@
+"""Reading a CSV file, with one clear line for whatever is wrong in it."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from hubbub.arrays import Floats
+from hubbub.errors import InvalidInput
+
+
+@dataclass(frozen=True)
+class Table:
+    """A CSV file's header and cells; columns become numbers when they are asked for."""
+
+    path: Path
+    header: tuple[str, ...]
+    cells: list[list[str]]
+
+    def numbers(self, names: Sequence[str]) -> Floats:
+        """(n, len(names)) finite numbers of these columns."""
+        return np.column_stack([self._column(name) for name in names])
+
+    def _column(self, name: str) -> Floats:
+        if name not in self.header:
+            raise InvalidInput(f"column must be one of {', '.join(self.header)}, got column={name}; check the spelling")
+        position = self.header.index(name)
+        values = np.empty(len(self.cells))
+        for number, row in enumerate(self.cells):
+            values[number] = self._number(name, number, row[position])
+        return values
+
+    def _number(self, name: str, number: int, cell: str) -> float:
+        try:
+            value = float(cell)
+        except ValueError:
+            value = float("nan")
+        if not np.isfinite(value):
+            what = "empty" if not cell.strip() else repr(cell)
+            raise InvalidInput(
+                f"column {name} must hold finite numbers, got {what} in line {number + 2} of {self.path}; "
+                "correct or drop that row, or leave the column out with --features"
+            )
+        return value
+
+
+def read_table(path: Path) -> Table:
+    """The file's header and rows; comma, semicolon or tab are recognised from the header."""
+    try:
+        with open(path, newline="", encoding="utf-8-sig") as file:
+            first = file.readline()
+            delimiter = max(",;\t", key=first.count)
+            file.seek(0)
+            rows = [row for row in csv.reader(file, delimiter=delimiter) if row]
+    except OSError as error:
+        raise InvalidInput(f"file must be readable, got file={path}: {error.strerror}; check the path") from None
+    except (UnicodeDecodeError, csv.Error):
+        raise InvalidInput(f"file must be a UTF-8 CSV file, got file={path}; export it as CSV") from None
+    if len(rows) < 2:
+        raise InvalidInput(f"file must have a header and at least one row, got {len(rows)} line(s) in {path}")
+    header = tuple(name.strip() for name in rows[0])
+    if len(set(header)) != len(header):
+        raise InvalidInput(f"header must have distinct names, got {', '.join(header)} in {path}; rename one")
+    for number, row in enumerate(rows[1:], 2):
+        if len(row) != len(header):
+            raise InvalidInput(
+                f"row must have {len(header)} cells like the header, got {len(row)} in line {number} of {path}"
+            )
+    return Table(path, header, rows[1:])
+
+
+def parse_bounds(text: str, names: Sequence[str]) -> list[float]:
+    """`7.5`, `1,2,3` (one per feature) or `age=50,dose=3` -> one bound per feature."""
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    named = {part.split("=")[0].strip(): part.split("=")[1] for part in parts if part.count("=") == 1}
+    if named and len(named) == len(parts):
+        missing = [name for name in names if name not in named]
+        if missing or len(named) != len(names):
+            wrong = missing[0] if missing else next(name for name in named if name not in names)
+            raise InvalidInput(
+                f"x-bound must name every feature once, got {wrong} missing or unknown; add {wrong}=BOUND"
+            )
+        values = [named[name] for name in names]
+    else:
+        values = parts * len(names) if len(parts) == 1 else parts
+    try:
+        bounds = [float(value) for value in values]
+    except ValueError:
+        raise InvalidInput(
+            f"x-bound must be numbers, got x-bound={text}; give 7.5, 1,2,3 or name=value pairs"
+        ) from None
+    if len(bounds) != len(names):
+        raise InvalidInput(f"x-bound must be one number or {len(names)} of them, got {len(bounds)}; one per feature")
+    return bounds

@@ -1,0 +1,90 @@
+"""A fitted model as a JSON file: the posterior, the bounds, and the privacy report it came with."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hubbub.arrays import Floats
+from hubbub.errors import InvalidInput
+from hubbub.models.posterior import NormalPosterior
+
+if TYPE_CHECKING:
+    from hubbub.estimators.linear_regression import PrivateLinearRegression
+
+FORMAT = "hubbub linear regression 1"
+
+
+@dataclass(frozen=True)
+class StoredModel:
+    """What `hubbub predict` needs."""
+
+    names: list[str]
+    target: str
+    posterior: NormalPosterior
+    noise_precision: float
+    privacy: dict[str, object]
+
+    @classmethod
+    def of(cls, model: PrivateLinearRegression, names: list[str], target: str) -> StoredModel:
+        """The storable part of a fitted estimator."""
+        return cls(names, target, model.posterior_, model.noise_precision, model.privacy_.as_dict())
+
+    @property
+    def mean(self) -> Floats:
+        """Posterior mean of the coefficients."""
+        return self.posterior.mean
+
+    def coefficients(self) -> dict[str, dict[str, float]]:
+        """For each feature: mean, std, and the 90 % interval."""
+        interval = self.posterior.interval(0.9)
+        return {
+            name: {"mean": float(m), "std": float(s), "low": float(low), "high": float(high)}
+            for name, m, s, (low, high) in zip(
+                self.names, self.posterior.mean, self.posterior.std, interval, strict=True
+            )
+        }
+
+    def summary(self) -> dict[str, object]:
+        """Plain values for JSON."""
+        return {"target": self.target, "coefficients": self.coefficients()}
+
+    def predict(self, X: Floats) -> tuple[Floats, Floats]:
+        """Posterior predictive mean and standard deviation."""
+        spread = np.einsum("ij,jk,ik->i", X, self.posterior.covariance, X)
+        return X @ self.posterior.mean, np.sqrt(spread + 1 / self.noise_precision)
+
+    def save(self, path: Path) -> None:
+        """Write the JSON file."""
+        content = {
+            "format": FORMAT, "names": self.names, "target": self.target,
+            "mean": self.posterior.mean.tolist(), "covariance": self.posterior.covariance.tolist(),
+            "noise_precision": self.noise_precision, "privacy": self.privacy,
+        }  # fmt: skip
+        path.write_text(json.dumps(content, indent=1) + "\n")
+
+    @classmethod
+    def load(cls, path: Path) -> StoredModel:
+        """Read the JSON file, or say in one line what is wrong with it."""
+        try:
+            content: dict[str, Any] = json.loads(path.read_text())
+            if content["format"] != FORMAT:
+                raise ValueError
+            posterior = NormalPosterior(np.array(content["mean"], float), np.array(content["covariance"], float))
+            d = len(content["names"])
+            if posterior.mean.shape != (d,) or posterior.covariance.shape != (d, d):
+                raise ValueError
+            return cls(
+                list(content["names"]), str(content["target"]), posterior,
+                float(content["noise_precision"]), dict(content["privacy"]),
+            )  # fmt: skip
+        except OSError as error:
+            raise InvalidInput(f"model must be readable, got model={path}: {error.strerror}; check the path") from None
+        except (ValueError, KeyError, TypeError):
+            raise InvalidInput(
+                f"model must be a file written by `hubbub fit --out`, got model={path}; fit it again"
+            ) from None

@@ -1,0 +1,1 @@
+"""Rows in, picture out: numpy and matplotlib only."""
