@@ -14,7 +14,7 @@ from hubbub.privacy.budget import Budget
 
 Calibration = Literal["analytic", "classic"]
 
-_HEADROOM = 1e-12  # relative; keeps compositions of several roundings inside the budget
+_HEADROOM = 1e-9  # relative; above the rounding errors of log_delta and of a composition
 
 
 def log_delta(noise_multiplier: float, epsilon: float) -> float:

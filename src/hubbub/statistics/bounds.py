@@ -74,7 +74,7 @@ class Box:
         if formula == "paper":
             return _paper_l1(c, c_y, target_square)
         s, C = c.sum() + c_y, np.square(c).sum()
-        last = c_y**2 if target_square else -(c_y**2) / (c.size + 1)
+        last = c_y**2 if target_square else -_least_loss(c, c_y)
         return float((s**2 + C + last) / 2)
 
     def magnitude(self, target_square: bool) -> float:
@@ -92,6 +92,18 @@ def _paper_l2(C: Floats, C_y: float, target_square: bool) -> float:
     F, squares = C.sum(), np.square(C).sum()
     pairs = 2 * (F**2 - squares)  # 4 C_j C_k over j < k
     return float(np.sqrt(squares + pairs + 4 * F * C_y + (C_y**2 if target_square else 0.0)))
+
+
+def _least_loss(c: Floats, c_y: float) -> float:
+    """min over |w_j| <= c_j of |w|^2 + (sum w)^2 - 2 c_y sum w + c_y^2, by filling up to a common level."""
+    c = np.sort(c)
+    for full in range(c.size + 1):  # the `full` smallest stand at their bound, the others at the level
+        total = (c[:full].sum() + (c.size - full) * c_y) / (1 + c.size - full)
+        level = c_y - total
+        if full == c.size or level <= c[full]:
+            w = np.append(c[:full], np.full(c.size - full, level))
+            return float(w @ w + w.sum() ** 2 - 2 * c_y * w.sum() + c_y**2)
+    raise AssertionError("unreachable: the loop returns at the latest where all are full")
 
 
 def _paper_l1(c: Floats, c_y: float, target_square: bool) -> float:
@@ -123,7 +135,7 @@ class Ball:
     def apply(self, u: Floats) -> Floats:
         """Scale long rows u = (x, y) so that |x| is the radius at most, then clip y."""
         length = np.linalg.norm(u[:, : self.features], axis=1, keepdims=True)
-        bounded: Floats = u * np.minimum(1.0, self.radius / np.maximum(length, np.finfo(float).tiny))
+        bounded: Floats = u * (self.radius / np.maximum(length, self.radius))
         if self.y is not None:
             np.clip(bounded[:, -1], -self.y, self.y, out=bounded[:, -1])
         return bounded

@@ -1,0 +1,71 @@
+"""What several events cost together, by two methods."""
+
+from __future__ import annotations
+
+import math
+
+import dp_accounting
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hubbub.errors import InvalidInput
+from hubbub.privacy import Budget, GaussianEvent, composed_multiplier, epsilon_spent, fits, noise_multiplier, split
+
+
+def test_composition_of_gaussians_agrees_with_dp_accounting():
+    multipliers = [1.5, 2.0, 4.0]
+    accountant = dp_accounting.pld.PLDAccountant()
+    for m in multipliers:
+        accountant.compose(dp_accounting.GaussianDpEvent(m))
+    ours = epsilon_spent([GaussianEvent(m) for m in multipliers], 1e-5)
+    assert ours <= accountant.get_epsilon(1e-5) <= ours + 1e-3
+
+
+def test_other_events_are_composed_by_dp_accounting():
+    laplace = dp_accounting.LaplaceDpEvent(1.0)
+    events = [GaussianEvent(2.0), laplace, GaussianEvent(3.0)]
+    accountant = dp_accounting.pld.PLDAccountant()
+    for event in (dp_accounting.GaussianDpEvent(2.0), laplace, dp_accounting.GaussianDpEvent(3.0)):
+        accountant.compose(event)
+    assert epsilon_spent(events, 1e-5) == pytest.approx(accountant.get_epsilon(1e-5), abs=1e-3)
+    assert fits(events, Budget(10.0, 1e-5))
+    assert not fits(events, Budget(1.0, 1e-5))
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    epsilon=st.floats(0.01, 50),
+    shares=st.lists(st.floats(0.05, 1), min_size=1, max_size=6),
+)
+def test_split_meets_the_budget_exactly(epsilon: float, shares: list[float]):
+    budget = Budget(epsilon, 1e-5)
+    events = [GaussianEvent(m) for m in split(budget, shares)]
+    assert fits(events, budget)
+    assert epsilon_spent(events, 1e-5) == pytest.approx(epsilon, rel=1e-6)
+
+
+def test_split_needs_less_noise_than_dividing_epsilon_and_delta():
+    budget = Budget(1.0, 1e-5)
+    for multiplier, share in zip(split(budget, [0.3, 0.7]), (0.3, 0.7), strict=True):
+        assert multiplier < noise_multiplier(Budget(share, share * 1e-5))
+
+
+@pytest.mark.parametrize("shares", [[], [0.0, 1.0], [-1.0]])
+def test_bad_shares_are_one_line(shares: list[float]):
+    with pytest.raises(InvalidInput, match="shares must be positive"):
+        split(Budget(1, 1e-5), shares)
+
+
+def test_no_noise_costs_everything_and_no_event_costs_nothing():
+    assert composed_multiplier([GaussianEvent(1.0), GaussianEvent(0.0)]) == 0.0
+    assert math.isinf(epsilon_spent([GaussianEvent(0.0)], 1e-5))
+    assert not fits([GaussianEvent(0.0)], Budget(100, 0.1))
+    assert not fits([GaussianEvent(0.0), dp_accounting.LaplaceDpEvent(1.0)], Budget(100, 0.1))
+    assert epsilon_spent([], 1e-5) == 0.0
+    assert fits([], Budget(1e-3, 1e-9))
+
+
+def test_unsupported_event_is_one_line():
+    with pytest.raises(InvalidInput, match="event must be one that dp_accounting can compose"):
+        fits([dp_accounting.UnsupportedDpEvent()], Budget(1, 1e-5))

@@ -1,0 +1,151 @@
+"""The ledger refuses to overspend, forgets nothing, and is one purse however it is copied."""
+
+from __future__ import annotations
+
+import copy
+import json
+import multiprocessing
+import pickle
+from pathlib import Path
+
+import dp_accounting
+import pytest
+
+from hubbub.errors import BudgetExceeded, InvalidInput, RoundRefused
+from hubbub.privacy import Budget, GaussianEvent, Ledger, current_ledger, noise_multiplier, split
+
+BUDGET = Budget(1.0, 1e-5)
+WHOLE = GaussianEvent(noise_multiplier(BUDGET))
+
+
+@pytest.fixture(params=["memory", "file"])
+def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Ledger:
+    return Ledger(BUDGET, tmp_path / "ledger.json" if request.param == "file" else None)
+
+
+def test_spends_exactly_its_budget_and_no_more(ledger: Ledger):
+    ledger.charge("fit", WHOLE)
+    assert ledger.epsilon == pytest.approx(1.0, rel=1e-6)
+    with pytest.raises(BudgetExceeded, match="nothing was released"):
+        ledger.charge("again", GaussianEvent(1e4))
+    assert len(ledger.entries) == 1
+
+
+def test_refused_charge_leaves_the_ledger_as_it_was(ledger: Ledger):
+    first, second = (GaussianEvent(m) for m in split(BUDGET, [1, 1]))
+    ledger.charge("one", first)
+    before = ledger.entries
+    with pytest.raises(BudgetExceeded):
+        ledger.charge("two at once", second, second)
+    assert ledger.entries == before
+    ledger.charge("two", second)
+
+
+def test_refused_round_gives_the_charge_back(ledger: Ledger):
+    with pytest.raises(RoundRefused), ledger.spending("round", WHOLE):
+        assert ledger.epsilon == pytest.approx(1.0, rel=1e-6)  # charged before anything is released
+        raise RoundRefused("too-few-clients", "too few")
+    assert ledger.entries == ()
+    ledger.charge("fit", WHOLE)
+
+
+def test_crashed_round_keeps_the_charge(ledger: Ledger):
+    """Nobody knows what a crashed round has shown, so it counts as spent."""
+    with pytest.raises(ZeroDivisionError), ledger.spending("round", WHOLE):
+        raise ZeroDivisionError
+    assert len(ledger.entries) == 1
+
+
+def test_giving_back_takes_the_right_entry(ledger: Ledger):
+    event = GaussianEvent(split(BUDGET, [1, 1, 1, 1])[0])
+    ledger.charge("kept", event)
+    with pytest.raises(RoundRefused), ledger.spending("refused", event):
+        ledger.charge("meanwhile", event)
+        raise RoundRefused("too-few-clients", "too few")
+    assert [entry.label for entry in ledger.entries] == ["kept", "meanwhile"]
+
+
+def test_copies_are_the_same_purse(ledger: Ledger):
+    assert copy.copy(ledger) is ledger
+    assert copy.deepcopy({"ledger": ledger})["ledger"] is ledger
+
+
+def test_history_is_readable(ledger: Ledger):
+    ledger.charge("deviations", GaussianEvent(20.0))
+    text = str(ledger)
+    assert "Ledger of (epsilon=1, delta=1e-05)" in text
+    assert "1. deviations: GaussianEvent(noise_multiplier=20.0)" in text
+    assert "releases=1" in repr(ledger)
+
+
+def test_file_outlasts_the_process(tmp_path: Path):
+    path = tmp_path / "deep" / "ledger.json"
+    Ledger(BUDGET, path).charge("fit", WHOLE)
+    again = Ledger.open(path)
+    assert again.budget == BUDGET
+    with pytest.raises(BudgetExceeded):
+        again.charge("again", WHOLE)
+    with pytest.raises(BudgetExceeded):
+        pickle.loads(pickle.dumps(again)).charge("again", WHOLE)
+
+
+def test_two_ledgers_on_one_file_share_the_budget(tmp_path: Path):
+    path = tmp_path / "ledger.json"
+    one, other = Ledger(BUDGET, path), Ledger(BUDGET, path)
+    one.charge("fit", WHOLE)
+    with pytest.raises(BudgetExceeded):
+        other.charge("fit", WHOLE)
+
+
+def _charge_often(path: Path) -> int:
+    ledger, taken = Ledger(BUDGET, path), 0
+    for _ in range(10):
+        try:
+            ledger.charge("fit", GaussianEvent(split(BUDGET, [1] * 8)[0]))
+            taken += 1
+        except BudgetExceeded:
+            pass
+    return taken
+
+
+def test_processes_at_once_never_overspend(tmp_path: Path):
+    """Eight charges fit; two processes that try twenty get eight between them."""
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        taken = pool.map(_charge_often, [tmp_path / "ledger.json"] * 2)
+    assert sum(taken) == 8
+
+
+def test_memory_ledger_refuses_to_leave_the_process():
+    with pytest.raises(InvalidInput, match="ledger must live in a file to be shared with another process"):
+        pickle.dumps(Ledger(BUDGET))
+
+
+def test_ledger_file_keeps_its_own_budget(tmp_path: Path):
+    Ledger(BUDGET, tmp_path / "l.json").charge("fit", WHOLE)
+    with pytest.raises(InvalidInput, match="ledger must be opened with its own budget"):
+        Ledger(Budget(100.0, 1e-5), tmp_path / "l.json")
+
+
+@pytest.mark.parametrize("content", ["", "{}", "[]", json.dumps({"epsilon": -1, "delta": 0.1, "entries": []})])
+def test_damaged_ledger_file_is_one_line(tmp_path: Path, content: str):
+    (tmp_path / "l.json").write_text(content)
+    with pytest.raises(InvalidInput, match="ledger must be a file written by hubbub"):
+        Ledger(BUDGET, tmp_path / "l.json")
+
+
+def test_foreign_events_are_charged_in_memory_only(tmp_path: Path):
+    laplace = dp_accounting.LaplaceDpEvent(100.0)
+    in_memory = Ledger(BUDGET)
+    in_memory.charge("a count of our own", laplace)
+    assert in_memory.epsilon > 0
+    with pytest.raises(InvalidInput, match="event must be Gaussian in a ledger file"):
+        Ledger(BUDGET, tmp_path / "l.json").charge("count", laplace)
+
+
+def test_context_manager_sets_the_current_ledger():
+    assert current_ledger() is None
+    with Ledger(BUDGET) as outer:
+        with Ledger(BUDGET) as inner:
+            assert current_ledger() is inner
+        assert current_ledger() is outer
+    assert current_ledger() is None

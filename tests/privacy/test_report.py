@@ -1,0 +1,93 @@
+"""The report says what is promised, to whom, against whom, and what is not."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+from hubbub.engines import LocalEngine, TrustedAggregator
+from hubbub.privacy import Budget, PrivacyReport, split
+from hubbub.privacy.report import Round
+from hubbub.statistics import Means
+
+BUDGET = Budget(1.0, 1e-5)
+ROWS = np.random.default_rng(0).uniform(-1, 1, size=(200, 2))
+
+
+def report(engine: object = None, budget: Budget = BUDGET, rounds: int = 2) -> PrivacyReport:
+    engine = LocalEngine(computes=3, tolerated=4) if engine is None else engine
+    done = [
+        Round(f"round {k}", engine.private_sum(ROWS, Means((1.0, 1.0)), m))  # type: ignore[attr-defined]
+        for k, m in enumerate(split(budget, [1.0] * rounds))
+    ]
+    return PrivacyReport(budget, tuple(done))
+
+
+def test_text_answers_a_data_protection_officers_questions():
+    text = str(report(LocalEngine(computes=3, tolerated=4, absent=(7,))))
+    for part in [
+        "Guarantee:", "(epsilon=1, delta=1e-05)-differential privacy",
+        "Unit of privacy:", "one client's whole sample", "Adjacency:", "replace-one",
+        "epsilon 1 at delta 1e-05, 2 round(s)", "N = 200 clients, of whom T = 4 may collude or drop out", "M = 3 Computes",
+        "1 dropped out", "3 colluder(s) still covered", "Holds against", "2 of the", "Not promised",
+        "if all 3 Computes pool their shares", "noise of standard deviation", "one process", "operating system",
+    ]:  # fmt: skip
+        assert part in " ".join(text.split()), part
+    assert "NOT A GUARANTEE" not in text
+    assert max(len(line) for line in text.splitlines()) <= 100
+
+
+def test_spent_epsilon_is_the_composition_of_the_rounds():
+    assert report(rounds=5).epsilon == pytest.approx(1.0, rel=1e-6)
+    assert report().is_guarantee
+
+
+def test_simulation_is_labelled():
+    made = report(LocalEngine(seed=1))
+    assert not made.is_guarantee
+    assert "NOT A GUARANTEE" in str(made)
+    assert "SIMULATION (seed 1)" in str(made)
+    assert len(made.reservations) == 1  # said once, not once per round
+
+
+def test_too_many_simulated_colluders_are_labelled():
+    made = report(LocalEngine(tolerated=1, colluders=(0, 1)))
+    assert not made.is_guarantee
+    assert "2 simulated colluders exceed the 1 still covered" in str(made)
+    assert report(LocalEngine(tolerated=2, colluders=(0, 1))).is_guarantee
+
+
+def test_caveats_of_the_caller_are_labelled():
+    made = dataclasses.replace(report(), caveats=("x_bound was taken from the data",))
+    assert "NOT A GUARANTEE: x_bound was taken from the data" in " ".join(str(made).split())
+
+
+def test_trusted_aggregator_promises_nothing_against_itself():
+    made = report(TrustedAggregator())
+    assert "the trusted aggregator sees every sample" in " ".join(str(made).split())
+    assert len(made.holds_against()) == 1
+
+
+def test_large_delta_and_epsilon_get_a_warning():
+    text = str(report(budget=Budget(8.0, 0.01)))
+    assert "delta 0.01 is not below 1/N" in text
+    assert "epsilon 8 is above 5" in text
+
+
+def test_sealed_shares_name_their_suite():
+    small = ROWS[:10]
+    release = LocalEngine(seal=True).private_sum(small, Means((1.0, 1.0)), 1.0)
+    assert "sealed with X25519" in " ".join(str(PrivacyReport(BUDGET, (Round("mean", release),))).split())
+
+
+def test_dictionary_is_json_and_says_the_same():
+    made = report()
+    content = json.loads(json.dumps(made.as_dict()))
+    assert content["guarantee"] is True
+    assert content["epsilon"] == pytest.approx(1.0, rel=1e-6)
+    assert (content["clients"], content["tolerated"], content["computes"]) == (200, 4, 3)
+    assert len(content["rounds"]) == 2
+    assert content["rounds"][0]["noise_std"] > content["rounds"][0]["sigma_std"]

@@ -1,0 +1,132 @@
+"""Shares: any M-1 are uniform, all M add up exactly."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from conftest import FALSE_ALARM
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from hubbub.errors import InvalidInput
+from hubbub.randomness import Randomness
+from hubbub.securesum import BulkShares, combine, expand_seed, split
+
+
+def byte_p_value(words: np.ndarray) -> float:
+    counts = np.bincount(np.frombuffer(words.tobytes(), dtype=np.uint8), minlength=256)
+    return float(stats.chisquare(counts).pvalue)
+
+
+def bit_p_value(words: np.ndarray) -> float:
+    """Every one of the 64 bit positions is set half of the time."""
+    bits = np.unpackbits(np.frombuffer(words.tobytes(), dtype=np.uint8)).reshape(-1, 64)
+    z = (bits.sum(axis=0) - len(bits) / 2) / np.sqrt(len(bits) / 4)
+    return float(stats.chi2(64).sf(np.sum(z**2)))
+
+
+@pytest.mark.parametrize("computes", range(2, 21))
+def test_all_shares_add_up_exactly(computes: int, rng: np.random.Generator):
+    secret = rng.integers(0, 2**64, size=33, dtype=np.uint64)
+    shares = split(secret, computes, long_at=computes // 2, randomness=Randomness.system())
+    assert len(shares) == computes
+    assert (combine(np.stack([share.expand() for share in shares])) == secret).all()
+    assert [share.masked is not None for share in shares].index(True) == computes // 2
+    assert sum(share.masked is not None for share in shares) == 1
+
+
+@pytest.mark.parametrize("computes", range(2, 21))
+@pytest.mark.parametrize("clients", [1, 5, 64])
+def test_bulk_sums_add_up_exactly(computes: int, clients: int, rng: np.random.Generator):
+    vectors = rng.integers(0, 2**64, size=(clients, 7), dtype=np.uint64)
+    bulk = BulkShares(computes, 7, Randomness.system())
+    expected = vectors.sum(axis=0, dtype=np.uint64)
+    size = 3 * computes
+    for start in range(0, clients, size):
+        bulk.add(vectors[start : start + size].copy())
+    assert bulk.clients == clients
+    assert (combine(bulk.sums()) == expected).all()
+
+
+@settings(max_examples=50, deadline=None)
+@given(computes=st.integers(2, 6), values=st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=9))
+def test_splitting_loses_nothing(computes: int, values: list[int]):
+    secret = np.array(values, dtype=np.uint64)
+    shares = split(secret, computes, 0, Randomness.system())
+    assert (combine(np.stack([share.expand() for share in shares])) == secret).all()
+
+
+@pytest.mark.parametrize("missing", [0, 1, 2])
+def test_any_m_minus_1_shares_are_uniform(missing: int):
+    """2000 clients share the same tell-tale vector of zeros; whoever lacks one share sees uniform words.
+
+    Each share on its own and the sum of the ones held are tested: bytes by chi-squared, bits one by one.
+    Seven tests, each with a false alarm rate of FALSE_ALARM.
+    """
+    randomness = Randomness.simulation(11)
+    secret = np.zeros(40, dtype=np.uint64)
+    seen: list[list[np.ndarray]] = [[], []]
+    for client in range(2000):
+        shares = split(secret, 3, long_at=client, randomness=randomness)
+        for words, share in zip(seen, (s for k, s in enumerate(shares) if k != missing), strict=True):
+            words.append(share.expand())
+    first, second = np.concatenate(seen[0]), np.concatenate(seen[1])
+    for words in (first, second, first + second):
+        assert byte_p_value(words) > FALSE_ALARM
+        assert bit_p_value(words) > FALSE_ALARM
+    signs = np.corrcoef(first.view(np.int64).astype(float), second.view(np.int64).astype(float))[0, 1]
+    assert abs(signs) < stats.norm.isf(FALSE_ALARM / 2) / np.sqrt(first.size)
+
+
+@pytest.mark.parametrize("computes", [2, 3, 10])
+def test_every_computes_sum_is_uniform(computes: int):
+    """Each of the M sums over clients who all send zeros, over 3000 rounds: bytes and bits uniform."""
+    randomness = Randomness.simulation(12)
+    sums = []
+    for _ in range(3000):
+        bulk = BulkShares(computes, 16, randomness)
+        bulk.add(np.zeros((2 * computes + 1, 16), dtype=np.uint64))
+        sums.append(bulk.sums())
+    for k in range(computes):
+        words = np.stack([s[k] for s in sums])
+        assert byte_p_value(words) > FALSE_ALARM
+        assert bit_p_value(words) > FALSE_ALARM
+    others = np.stack([s[1:].sum(axis=0, dtype=np.uint64) for s in sums])  # what M-1 Computes can form
+    assert byte_p_value(others) > FALSE_ALARM
+
+
+def test_the_masked_vector_rotates_with_the_client():
+    """With M = 3, clients 0..2 give their masked vector to Computes 0..2: without masks each has one."""
+
+    class NoMask(Randomness):
+        def fill_words(self, out: np.ndarray) -> None:
+            out[...] = 0
+
+    bulk = BulkShares(3, 1, NoMask.simulation(0))
+    bulk.add(np.array([[1], [10], [100], [1000]], dtype=np.uint64))
+    assert bulk.sums().ravel().tolist() == [1001, 10, 100]
+
+
+def test_the_tests_above_can_fail():
+    """A vector that is merely shifted by a constant would be caught."""
+    words = np.zeros(80_000, dtype=np.uint64) + np.uint64(0x0123456789ABCDEF)
+    assert byte_p_value(words) < 1e-300
+    assert bit_p_value(words) < 1e-300
+
+
+def test_shares_never_show_their_content():
+    secret = np.array([0x1234567890ABCDEF], dtype=np.uint64)
+    for share in split(secret, 2, 0, Randomness.system()):
+        assert repr(share) == "Share(dimension=1)"
+        assert str(share.expand()[0]) not in f"{share} {share!r}"
+
+
+@pytest.mark.parametrize("computes", [-1, 0, 1])
+def test_fewer_than_two_computes_is_one_line(computes: int):
+    with pytest.raises(InvalidInput, match="computes must be at least 2, got computes="):
+        split(np.zeros(1, dtype=np.uint64), computes, 0, Randomness.system())
+
+
+def test_seeds_expand_to_different_words():
+    assert not (expand_seed(bytes(32), 100) == expand_seed(bytes(31) + b"\x01", 100)).any()
