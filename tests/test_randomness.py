@@ -8,10 +8,10 @@ import pickle
 
 import numpy as np
 import pytest
-from conftest import FALSE_ALARM
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from scipy import stats
 
+from conftest import FALSE_ALARM
 from hubbub.errors import InvalidInput
 from hubbub.randomness import Randomness, fill, keystream
 

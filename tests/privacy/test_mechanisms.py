@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 import pytest
-from conftest import FALSE_ALARM
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from conftest import FALSE_ALARM
 from hubbub.errors import InvalidInput
 from hubbub.privacy import DistributedGaussian, add_share
 from hubbub.randomness import Randomness
@@ -48,7 +48,9 @@ def test_share_has_the_stated_variance_and_is_added_to_the_vector():
     assert (vectors == 3.0).all()
     noise = noisy - 3.0
     chi2 = (noise**2).sum() / 0.7**2
-    assert stats.chi2(noise.size).interval(1 - FALSE_ALARM)[0] < chi2 < stats.chi2(noise.size).interval(1 - FALSE_ALARM)[1]
+    assert (
+        stats.chi2(noise.size).interval(1 - FALSE_ALARM)[0] < chi2 < stats.chi2(noise.size).interval(1 - FALSE_ALARM)[1]
+    )
 
 
 def test_no_noise_leaves_the_vector_alone():

@@ -52,7 +52,9 @@ def test_chosen_grid_has_room_for_the_largest_sum_and_no_finer_one_has(clients: 
 def test_wanted_grid_that_overflows_is_refused_and_the_largest_named():
     largest = choose_fraction_bits(1000, 100.0)
     assert choose_fraction_bits(1000, 100.0, largest) == largest
-    with pytest.raises(InvalidInput, match=rf"fraction_bits must be at most {largest} .*got fraction_bits={largest + 1}; use {largest}"):
+    with pytest.raises(
+        InvalidInput, match=rf"fraction_bits must be at most {largest} .*got fraction_bits={largest + 1}; use {largest}"
+    ):
         choose_fraction_bits(1000, 100.0, largest + 1)
 
 

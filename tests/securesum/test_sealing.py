@@ -24,7 +24,10 @@ def opened(vector: dict[str, str], sealed: bytes, context: Context) -> bytes:
 
 def context_of(vector: dict[str, object]) -> Context:
     return Context(
-        bytes.fromhex(str(vector["study"])), int(str(vector["round"])), str(vector["client"]), int(str(vector["compute"]))
+        bytes.fromhex(str(vector["study"])),
+        int(str(vector["round"])),
+        str(vector["client"]),
+        int(str(vector["compute"])),
     )
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from conftest import FALSE_ALARM
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from conftest import FALSE_ALARM
 from hubbub.errors import InvalidInput
 from hubbub.randomness import Randomness
 from hubbub.securesum import BulkShares, combine, expand_seed, split

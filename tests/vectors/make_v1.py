@@ -40,7 +40,12 @@ def shares() -> dict[str, object]:
     return {
         "good": [
             {"name": "masked", "bytes": a.hex(), "dimension": 2, "words": [f"{w:016x}" for w in [1, 2**64 - 1]]},
-            {"name": "seed", "bytes": b.hex(), "dimension": 2, "words": [f"{w:016x}" for w in seeded.expand().tolist()]},
+            {
+                "name": "seed",
+                "bytes": b.hex(),
+                "dimension": 2,
+                "words": [f"{w:016x}" for w in seeded.expand().tolist()],
+            },
         ],
         "bad": [
             {"name": "empty", "bytes": "", "dimension": 2},

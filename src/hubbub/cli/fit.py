@@ -11,7 +11,7 @@ from rich.table import Table as RichTable
 from hubbub.cli.output import PICTURES, check_writable, console, print_json
 from hubbub.cli.table import parse_bounds, read_table
 from hubbub.errors import InvalidInput, invalid
-from hubbub.privacy import Budget, Ledger
+from hubbub.privacy import Budget, Ledger, check_population
 
 
 def run(
@@ -30,6 +30,7 @@ def run(
     names = _feature_names(features, target, table.header)
     y = table.numbers([target])[:, 0]
     X = table.numbers(names)
+    check_population(len(y), tolerate)
     _check_constant(names, X)
 
     from hubbub.engines import LocalEngine

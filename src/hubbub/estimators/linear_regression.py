@@ -126,11 +126,13 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         return budget
 
     def _rows(self, X: Any, y: Any) -> Floats:
+        column = _numbers(y)
+        if y is not None and column is not None:
+            finite_rows("y", column[:, None])
         X, y = validate_data(
-            self, X, y, dtype=np.float64, y_numeric=True, ensure_all_finite=False, ensure_min_samples=3
+            self, X, y, dtype=np.float64, y_numeric=True, ensure_all_finite=False, ensure_min_samples=2
         )
-        X = finite_rows("X", X)
-        y = finite_rows("y", np.asarray(y, dtype=np.float64)[:, None])
+        X, y = finite_rows("X", X), np.asarray(y, dtype=np.float64)[:, None]
         constant = np.flatnonzero(np.ptp(X, axis=0) == 0)
         if constant.size:
             raise InvalidInput(
@@ -162,3 +164,11 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         tags.non_deterministic = True
         tags.regressor_tags.poor_score = True
         return tags
+
+
+def _numbers(y: Any) -> Floats | None:
+    """y as numbers, or None where scikit-learn's own check will say what it is instead."""
+    try:
+        return np.asarray(y, dtype=np.float64).reshape(-1)
+    except (TypeError, ValueError):
+        return None

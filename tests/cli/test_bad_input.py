@@ -1,0 +1,144 @@
+"""Every user's mistake: one line on standard error, exit code 2, no traceback, nothing charged or written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hubbub.cli import main
+
+GOOD = {
+    "--target": "y", "--epsilon": "1", "--delta": "1e-5", "--x-bound": "1", "--y-bound": "1", "--ledger": "LEDGER",
+    "--total-epsilon": "10", "--out": "MODEL",
+}  # fmt: skip
+
+CASES = {
+    "epsilon zero": ({"--epsilon": "0"}, "epsilon must be positive and finite, got epsilon=0.0"),
+    "epsilon negative": ({"--epsilon": "-1"}, "epsilon must be positive and finite, got epsilon=-1.0"),
+    "epsilon nan": ({"--epsilon": "nan"}, "epsilon must be positive and finite, got epsilon=nan"),
+    "epsilon text": ({"--epsilon": "much"}, "much"),
+    "delta zero": ({"--delta": "0"}, "delta must be between 0 and 1 (exclusive), got delta=0.0"),
+    "delta one": ({"--delta": "1"}, "delta must be between 0 and 1 (exclusive), got delta=1.0"),
+    "y bound zero": ({"--y-bound": "0"}, "y_bound must be positive and finite, got y_bound=0.0"),
+    "y bound negative": ({"--y-bound": "-2"}, "y_bound must be positive and finite, got y_bound=-2.0"),
+    "x bound zero": ({"--x-bound": "0"}, "x_bound must be positive and finite, got x_bound=0.0"),
+    "x bound text": ({"--x-bound": "wide"}, "x-bound must be numbers, got x-bound=wide"),
+    "x bounds too few": ({"--x-bound": "1,2"}, "x-bound must be one number or 3 of them, got 2"),
+    "x bound unnamed": ({"--x-bound": "age=1,dose=2"}, "x-bound must name every feature once, got weight"),
+    "x bound unknown": ({"--x-bound": "age=1,dose=2,weight=3,z=1"}, "got z missing or unknown"),
+    "one Compute": ({"--computes": "1"}, "computes must be at least 2, got computes=1"),
+    "too many tolerated": ({"--tolerate": "399"}, "tolerated must be at most N - 2 = 398 for N=400 clients"),
+    "tolerated negative": ({"--tolerate": "-1"}, "tolerated must be at least 0, got tolerated=-1"),
+    "unknown target": ({"--target": "height"}, "target must be one of age, dose, weight, y, got target=height"),
+    "unknown feature": ({"--features": "age,height"}, "column must be one of age, dose, weight, y, got column=height"),
+    "target as feature": ({"--features": "age,y"}, "features must be at least one distinct column besides the target"),
+    "unknown method": ({"--method": "magic"}, "magic"),
+    "unknown option": ({"--colour": "red"}, "--colour"),
+    "plot ending": ({"--plot": "plot.txt"}, "--plot must end in .png, .svg, .pdf"),
+    "plot folder": ({"--plot": "/nowhere/plot.png"}, "--plot must be a file in a writable folder"),
+    "out ending": ({"--out": "model.pkl"}, "--out must end in .json"),
+    "bad seed": ({"--seed": "-1"}, "seed must be a whole number >= 0"),
+    "missing delta": ({"--delta": None}, "--delta"),
+    "ledger without total": ({"--total-epsilon": None}, "total-epsilon must be given for a new ledger"),
+    "total without ledger": ({"--ledger": None}, "total-epsilon must be given together with --ledger"),
+}  # fmt: skip
+
+FILES = {
+    "text": ("age,dose,weight,y\n1,2,3,4\n1,old,3,4\n", "column dose must hold finite numbers, got 'old' in line 3"),
+    "nan": ("age,dose,weight,y\n1,2,3,4\n1,nan,3,4\n", "column dose must hold finite numbers, got 'nan' in line 3"),
+    "infinite": ("age,dose,weight,y\n1,2,3,inf\n1,2,3,4\n", "column y must hold finite numbers, got 'inf' in line 2"),
+    "missing": ("age,dose,weight,y\n1,,3,4\n1,2,3,4\n", "column dose must hold finite numbers, got empty in line 2"),
+    "empty column": ("age,dose,weight,y\n1,,3,4\n2,,4,5\n", "column dose must hold finite numbers, got empty"),
+    "constant": ("age,dose,weight,y\n1,2,3,4\n2,2,4,5\n3,2,5,5\n", "column dose must vary, got one value throughout"),
+    "ragged": ("age,dose,weight,y\n1,2,3,4\n1,2,3\n", "row must have 4 cells like the header, got 3 in line 3"),
+    "header only": ("age,dose,weight,y\n", "file must have a header and at least one row"),
+    "empty file": ("", "file must have a header and at least one row"),
+    "double names": ("age,age,weight,y\n1,2,3,4\n", "header must have distinct names"),
+    "one row": ("age,dose,weight,y\n1,2,3,4\n", "tolerated must be at most N - 2 = -1 for N=1 clients"),
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, regression_rows: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    np.savetxt(tmp_path / "data.csv", regression_rows, delimiter=",", header="age,dose,weight,y", comments="")
+    return tmp_path
+
+
+def refused(capsys: pytest.CaptureFixture[str], arguments: list[str], expected: str) -> None:
+    assert main(arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("hubbub: error: ")
+    assert captured.err.count("\n") == 1
+    assert "Traceback" not in captured.err
+    assert expected in captured.err
+
+
+def fit_arguments(folder: Path, change: dict[str, str | None]) -> list[str]:
+    options = {**GOOD, **change}
+    places = {"LEDGER": str(folder / "ledger.json"), "MODEL": str(folder / "model.json")}
+    flat = [part for key, value in options.items() if value is not None for part in (key, places.get(value, value))]
+    return ["fit", str(folder / "data.csv"), *flat]
+
+
+def nothing_happened(folder: Path) -> None:
+    ledger = folder / "ledger.json"
+    assert not ledger.exists() or '"entries": []' in ledger.read_text()
+    assert not (folder / "model.json").exists()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_bad_option(folder: Path, capsys: pytest.CaptureFixture[str], name: str):
+    change, expected = CASES[name]
+    refused(capsys, fit_arguments(folder, change), expected)
+    nothing_happened(folder)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_bad_file(folder: Path, capsys: pytest.CaptureFixture[str], name: str):
+    content, expected = FILES[name]
+    (folder / "data.csv").write_text(content)
+    refused(capsys, fit_arguments(folder, {}), expected)
+    nothing_happened(folder)
+
+
+def test_unreadable_files(folder: Path, capsys: pytest.CaptureFixture[str]):
+    arguments = fit_arguments(folder, {})
+    (folder / "data.csv").unlink()
+    refused(capsys, arguments, "file must be readable")
+    (folder / "data.csv").mkdir()
+    refused(capsys, arguments, "file must be readable")
+    (folder / "data.csv").rmdir()
+    (folder / "data.csv").write_bytes(b"\xff\xfe\x00binary\x80\n1,2\n")
+    refused(capsys, arguments, "file must be a UTF-8 CSV file")
+    nothing_happened(folder)
+
+
+def test_bad_predict(folder: Path, capsys: pytest.CaptureFixture[str]):
+    refused(capsys, ["predict", "none.json", "data.csv"], "model must be readable")
+    refused(capsys, ["predict", "data.csv", "data.csv"], "model must be a file written by `hubbub fit --out`")
+    assert main(["fit", "data.csv", *["--target", "y", "--epsilon", "1", "--delta", "1e-5", "--x-bound", "1", "--y-bound", "1"],
+                 "--out", "model.json", "--json"]) == 0  # fmt: skip
+    capsys.readouterr()
+    (folder / "other.csv").write_text("age,y\n1,2\n")
+    refused(capsys, ["predict", "model.json", "other.csv"], "column must be one of age, y, got column=dose")
+
+
+@pytest.mark.parametrize(("arguments", "expected"), [
+    (["explain", "--clients", "2", "--features", "3", "--epsilon", "1", "--delta", "1e-5", "--tolerate", "1"],
+     "tolerated must be at most N - 2 = 0"),
+    (["explain", "--clients", "9", "--features", "0", "--epsilon", "1", "--delta", "1e-5"], "features must be at least 1"),
+    (["explain", "--clients", "9", "--features", "2", "--epsilon", "1", "--delta", "2"], "delta must be between 0 and 1"),
+    (["explain", "--clients", "9", "--features", "2", "--epsilon", "1", "--delta", "1e-5", "--computes", "0"],
+     "computes must be at least 2"),
+    (["demo", "--repeats", "0"], "repeats must be at least 1"),
+    (["demo", "--clients", "5000"], "clients must be in 3..1598"),
+    (["demo", "--epsilon", "-1"], "epsilon must be positive"),
+    (["demo", "--plot", "demo.doc"], "--plot must end in"),
+    (["dance"], "dance"),
+])  # fmt: skip
+def test_bad_explain_and_demo(capsys: pytest.CaptureFixture[str], arguments: list[str], expected: str):
+    refused(capsys, arguments, expected)

@@ -1,0 +1,131 @@
+"""What every engine must do, whichever it is; a new engine is one line in ENGINES."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from conftest import FALSE_ALARM
+from hubbub.engines import Engine, LocalEngine, TrustedAggregator
+from hubbub.errors import InvalidInput
+from hubbub.statistics import Ball, Box, Count, MeanAndSquare, Means, OneHot, Regression, SecondMoments
+from hubbub.statistics.base import Statistic
+
+ENGINES: dict[str, Callable[[int | None], Engine]] = {
+    "local": lambda seed: LocalEngine(computes=3, tolerated=2, seed=seed),
+    "local, 2 Computes": lambda seed: LocalEngine(computes=2, tolerated=2, seed=seed),
+    "local, 10 Computes": lambda seed: LocalEngine(computes=10, tolerated=2, seed=seed),
+    "local, sealed": lambda seed: LocalEngine(computes=3, tolerated=2, seed=seed, seal=True),
+    "local, sealed hybrid": lambda seed: LocalEngine(computes=2, tolerated=2, seed=seed, seal="MLKEM768-X25519"),
+    "trusted": lambda seed: TrustedAggregator(seed=seed),
+}
+STATISTICS: dict[str, Statistic] = {
+    "regression in a box": Regression(Box((1.0, 0.5), 2.0)),
+    "regression in a ball": Regression(Ball(1.0, 2, y=2.0, weight=0.5), target_square=True),
+    "second moments": SecondMoments((1.0, 2.0, 3.0)),
+    "means": Means((1.0, 2.0, 3.0)),
+    "mean and square": MeanAndSquare(2.0),
+    "count": Count(2.0),
+    "one-hot": OneHot(3),
+}
+N = 30
+
+
+def rows_for(statistic: Statistic, rng: np.random.Generator, n: int = N) -> np.ndarray:
+    if isinstance(statistic, OneHot):
+        return rng.integers(0, statistic.categories, size=(n, 1)).astype(float)
+    return 3 * rng.standard_normal((n, statistic.columns))
+
+
+@pytest.fixture(params=ENGINES)
+def make(request: pytest.FixtureRequest) -> Callable[[int | None], Engine]:
+    return ENGINES[request.param]
+
+
+@pytest.mark.parametrize("name", STATISTICS)
+def test_without_noise_the_sum_is_exact_to_the_grid(make, name: str, rng: np.random.Generator):
+    statistic = STATISTICS[name]
+    rows = rows_for(statistic, rng)
+    release = make(None).private_sum(rows, statistic, 0.0)
+    assert release.value.shape == (statistic.dimension,)
+    bits = release.protection.fraction_bits
+    tolerance = 1e-9 if bits is None else N * 2.0**-bits
+    np.testing.assert_allclose(release.value, statistic.vectors(rows).sum(axis=0), rtol=1e-14, atol=tolerance)
+    assert release.noise_std == 0.0
+
+
+def test_release_carries_what_its_guarantee_depends_on(make, rng: np.random.Generator):
+    statistic = STATISTICS["means"]
+    release = make(None).private_sum(rows_for(statistic, rng), statistic, 2.5)
+    p = release.protection
+    assert release.event.noise_multiplier == 2.5
+    assert (release.n, release.dropouts) == (N, 0)
+    assert release.remaining_tolerance == p.tolerated
+    assert p.clients == N
+    assert p.sensitivity >= statistic.sensitivity
+    assert p.sigma_std == pytest.approx(2.5 * p.sensitivity)
+    assert release.noise_std == pytest.approx(
+        p.sigma_std * np.sqrt(N / (N - p.tolerated - 1)) if p.sigma_client else p.sigma_std
+    )
+    assert p.secure_generator
+    assert "os.urandom" in p.generator
+
+
+def test_noise_has_the_stated_standard_deviation(make, rng: np.random.Generator):
+    """Chi-squared over 200 releases of 5 coordinates; false alarm FALSE_ALARM."""
+    statistic = Means((1.0,) * 5)
+    rows = rows_for(statistic, rng, n=12)
+    exact = statistic.vectors(rows).sum(axis=0)
+    engine = make(99)
+    releases = [engine.private_sum(rows, statistic, 3.0) for _ in range(200)]
+    z = np.concatenate([(r.value - exact) / r.noise_std for r in releases])
+    low, high = stats.chi2(z.size).interval(1 - FALSE_ALARM)
+    assert low < np.sum(z**2) < high
+    assert stats.kstest(z, "norm").pvalue > FALSE_ALARM
+
+
+def test_seed_reproduces_and_is_reported(make, rng: np.random.Generator):
+    statistic = STATISTICS["count"]
+    rows = rows_for(statistic, rng)
+    first, second = (make(5).private_sum(rows, statistic, 1.0) for _ in range(2))
+    assert (first.value == second.value).all()
+    assert not first.protection.secure_generator
+    other = make(6).private_sum(rows, statistic, 1.0)
+    assert (first.value != other.value).any()
+
+
+def test_one_engine_never_draws_the_same_noise_twice(make, rng: np.random.Generator):
+    statistic, engine = STATISTICS["count"], make(5)
+    rows = rows_for(statistic, rng)
+    assert engine.private_sum(rows, statistic, 1.0).value != engine.private_sum(rows, statistic, 1.0).value
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_what_is_not_finite_is_refused(make, value: float, rng: np.random.Generator):
+    rows = rows_for(STATISTICS["means"], rng)
+    rows[4, 1] = value
+    with pytest.raises(InvalidInput, match=r"rows must be finite, got rows\[4, 1\]="):
+        make(None).private_sum(rows, STATISTICS["means"], 1.0)
+
+
+def test_wrong_shapes_are_refused(make):
+    with pytest.raises(InvalidInput, match="rows must be an array with 3 columns, got rows=2 columns"):
+        make(None).private_sum(np.zeros((10, 2)), STATISTICS["means"], 1.0)
+    with pytest.raises(InvalidInput, match="rows must be a two-dimensional array"):
+        make(None).private_sum(np.zeros(10), STATISTICS["means"], 1.0)
+
+
+def test_too_few_clients_are_refused(make):
+    with pytest.raises(InvalidInput, match="tolerated must be at most N - 2"):
+        make(None).private_sum(np.zeros((1, 3)), STATISTICS["means"], 1.0)
+
+
+def test_data_is_left_alone(make, rng: np.random.Generator):
+    for statistic in STATISTICS.values():
+        rows = rows_for(statistic, rng)
+        before = rows.copy()
+        make(None).private_sum(rows, statistic, 1.0)
+        assert (rows == before).all()

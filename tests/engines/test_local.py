@@ -1,0 +1,139 @@
+"""The local engine: variance of Theorem 1, faults, chunks, and no short cut."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from conftest import FALSE_ALARM
+from hubbub.engines import LocalEngine, local
+from hubbub.errors import InvalidInput, RoundRefused
+from hubbub.randomness import Randomness
+from hubbub.securesum import combine
+from hubbub.statistics import Means
+
+MARKS = Means((2.0**20,))
+
+
+@pytest.mark.parametrize(("n", "t"), [(10, 0), (10, 5), (10, 8), (100, 50)])
+def test_variance_of_a_release_is_n_over_n_minus_t_minus_1_sigma_std(n: int, t: int):
+    """2000 coordinates in each of 5 releases; false alarm FALSE_ALARM."""
+    statistic = Means((0.5,) * 2000)
+    engine = LocalEngine(computes=3, tolerated=t, seed=n + t)
+    values = np.concatenate([engine.private_sum(np.zeros((n, 2000)), statistic, 1.0).value for _ in range(5)])
+    sigma_std = engine.plan(statistic, 1.0, n).mechanism.sigma_std
+    low, high = stats.chi2(values.size).interval(1 - FALSE_ALARM)
+    assert low < np.sum(values**2) / (sigma_std**2 * n / (n - t - 1)) < high
+
+
+def test_t_colluders_and_the_curious_client_leave_sigma_std():
+    """With T colluders and one more client who subtracts its own share, exactly sigma_std is left."""
+    n, t = 12, 4
+    statistic = Means((0.5,) * 2000)
+    engine = LocalEngine(tolerated=t, colluders=tuple(range(t + 1)), seed=3)
+    release = engine.private_sum(np.zeros((n, 2000)), statistic, 1.0)
+    sigma_std = release.protection.sigma_std
+    assert release.noise_std == pytest.approx(sigma_std)
+    low, high = stats.chi2(2000).interval(1 - FALSE_ALARM)
+    assert low < np.sum(release.value**2) / sigma_std**2 < high
+
+
+@pytest.mark.parametrize("seal", [False, True])
+def test_dropouts_at_either_step_are_in_no_sum(seal: bool):
+    rows = 2.0 ** np.arange(20)[:, None]  # a unique mark per client: a double count would show
+    engine = LocalEngine(computes=3, tolerated=5, absent=(0, 7), lost_halfway=(19,), seal=seal)
+    release = engine.private_sum(rows, MARKS, 0.0)
+    assert release.value[0] == 2.0**20 - 1 - 2**0 - 2**7 - 2**19
+    assert (release.n, release.dropouts, release.remaining_tolerance) == (17, 3, 2)
+
+
+@pytest.mark.parametrize("seal", [False, True])
+def test_colluders_add_no_noise(seal: bool):
+    rows = 2.0 ** np.arange(20)[:, None]
+    engine = LocalEngine(computes=3, tolerated=5, colluders=tuple(range(20)), seal=seal)
+    assert engine.private_sum(rows, MARKS, 1.0).value[0] == 2.0**20 - 1
+
+
+@pytest.mark.parametrize("seal", [False, True])
+def test_more_dropouts_than_tolerated_are_refused(seal: bool):
+    engine = LocalEngine(tolerated=1, absent=(0,), lost_halfway=(1,), seal=seal)
+    with pytest.raises(RoundRefused, match=r"clients must number at least N - T = 19, got 18; .*no budget is spent"):
+        engine.private_sum(np.zeros((20, 1)), MARKS, 1.0)
+
+
+@pytest.mark.parametrize("fault", ["absent", "lost_halfway", "colluders"])
+@pytest.mark.parametrize("index", [-1, 20])
+def test_fault_of_a_client_that_does_not_exist_is_one_line(fault: str, index: int):
+    engine = LocalEngine(tolerated=2, **{fault: (index,)})
+    with pytest.raises(InvalidInput, match=rf"client must be a row number in 0..19, got client={index}"):
+        engine.private_sum(np.zeros((20, 1)), MARKS, 1.0)
+
+
+@pytest.mark.parametrize("computes", [2, 3, 7])
+@pytest.mark.parametrize("clients", [6, 7, 100, 1001])
+def test_chunks_of_any_size_give_the_same_exact_sum(computes: int, clients: int, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(local, "_CHUNK_WORDS", 64)
+    rows = np.arange(clients, dtype=float)[:, None] * [1, -2, 3]
+    release = LocalEngine(computes=computes, tolerated=3, absent=(2,)).private_sum(rows, Means((4000.0,) * 3), 0.0)
+    assert release.value.tolist() == [s * (rows[:, 0].sum() - 2) for s in (1, -2, 3)]
+
+
+def test_vectors_longer_than_a_chunk():
+    rows = np.ones((5, 40_000))
+    assert (LocalEngine(computes=3).private_sum(rows, Means((1.0,) * 40_000), 0.0).value == 5.0).all()
+
+
+def test_no_compute_and_no_m_minus_1_of_them_see_the_sum():
+    """All clients send the same number: the sums of two Computes out of three do not show it."""
+    engine = LocalEngine(computes=3)
+    rows = np.ones((50, 8))
+    plan = engine.plan(Means((1.0,) * 8), 0.0, 50)
+    sums = engine.compute_sums(plan, rows)
+    assert (plan.fixed_point.decode(combine(sums)) == 50.0).all()
+    again = engine.compute_sums(plan, rows)
+    for k in range(3):
+        assert (sums[k] != again[k]).all()
+        assert np.unique(sums[k]).size == 8
+        rest = np.delete(sums, k, axis=0).sum(axis=0, dtype=np.uint64)
+        assert np.unique(rest).size == 8
+
+
+def test_engine_is_not_a_short_cut(monkeypatch: pytest.MonkeyPatch):
+    """Take away the masks and the Computes' sums become readable: so the masks are what hides them."""
+    monkeypatch.setattr(Randomness, "fill_words", lambda self, out: out.fill(0))
+    engine = LocalEngine(computes=3)
+    plan = engine.plan(Means((1.0,)), 0.0, 6)
+    readable = plan.fixed_point.decode(engine.compute_sums(plan, np.ones((6, 1))))
+    assert readable.ravel().tolist() == [2.0, 2.0, 2.0]  # each Compute got two clients' long share
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"computes": 1}, "computes must be at least 2, got computes=1"),
+        ({"tolerated": -1}, "tolerated must be at least 0, got tolerated=-1"),
+        ({"seal": "RSA"}, "suite must be one of X25519"),
+        ({"seed": -3}, "seed must be a whole number"),
+    ],
+)
+def test_bad_engine_is_one_line(arguments: dict[str, object], message: str):
+    with pytest.raises(InvalidInput, match=message):
+        LocalEngine(**arguments)  # type: ignore[arg-type]
+
+
+def test_ring_that_is_too_small_is_one_line():
+    with pytest.raises(InvalidInput, match=r"fraction_bits must be at most \d+ .*got fraction_bits=50; use \d+"):
+        LocalEngine(fraction_bits=50).private_sum(np.zeros((1000, 1)), Means((1000.0,)), 1.0)
+
+
+def test_copies_and_pickles_work_and_share_no_noise():
+    engine = LocalEngine(seed=4, tolerated=1)
+    rows = np.zeros((5, 1))
+    assert copy.deepcopy(engine) == engine
+    elsewhere = pickle.loads(pickle.dumps(engine))
+    assert elsewhere == engine
+    assert elsewhere.private_sum(rows, MARKS, 1.0).value != engine.private_sum(rows, MARKS, 1.0).value

@@ -1,0 +1,194 @@
+"""PrivateLinearRegression as scikit-learn users expect it, with the budget charged for each fit."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils.estimator_checks import check_estimator
+
+from hubbub import (
+    Budget,
+    BudgetExceeded,
+    InvalidInput,
+    Ledger,
+    LocalEngine,
+    PrivacyLeakWarning,
+    PrivateLinearRegression,
+    TrustedAggregator,
+)
+
+BUDGET = Budget(1.0, 1e-5)
+
+FRESH_NOISE = "every fit draws fresh noise from the operating system, so two fits of the same data must differ"
+EXPECTED_FAILURES = {
+    "check_regressor_data_not_an_array": FRESH_NOISE,
+    "check_supervised_y_2d": FRESH_NOISE,
+    "check_regressors_int": FRESH_NOISE,
+    "check_fit_idempotent": FRESH_NOISE,
+}
+
+
+def model(**kwargs) -> PrivateLinearRegression:
+    kwargs = {"budget": BUDGET, "x_bound": 1.0, "y_bound": 1.0, **kwargs}
+    return PrivateLinearRegression(**kwargs)
+
+
+@pytest.fixture
+def data(regression_rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return regression_rows[:, :-1], regression_rows[:, -1]
+
+
+def test_scikit_learns_estimator_checks():
+    """All pass but four, which compare two fits of the same data; those must fail, or noise were reused."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        results = check_estimator(PrivateLinearRegression(), expected_failed_checks=EXPECTED_FAILURES, on_fail=None)
+    assert [r["check_name"] for r in results if r["status"] == "failed"] == []
+    assert {r["check_name"] for r in results if r["status"] == "xfail"} == set(EXPECTED_FAILURES)
+    assert sum(r["status"] == "passed" for r in results) >= 40
+
+
+def test_the_readmes_example(data):
+    X, y = data
+    fitted = PrivateLinearRegression(
+        budget=Budget(epsilon=1.0, delta=1e-5), x_bound=7.5, y_bound=7.5, method="projected",
+        engine=LocalEngine(computes=3, tolerated=5),
+    ).fit(X, y)  # fmt: skip
+    mean, std = fitted.predict(X, return_std=True)
+    assert mean.shape == std.shape == (400,)
+    assert (std >= 1.0).all()
+    assert fitted.posterior_.sample(1000).shape == (1000, 3)
+    assert fitted.privacy_.is_guarantee
+    assert fitted.privacy_.epsilon == pytest.approx(1.0, rel=1e-6)
+    assert "T = 5 may collude or drop out" in str(fitted.privacy_)
+
+
+@pytest.mark.parametrize("method", ["plain", "projected"])
+@pytest.mark.parametrize("posterior", ["plugin", "regularised"])
+@pytest.mark.parametrize("engine", [LocalEngine(seed=3), TrustedAggregator(seed=3)], ids=["local", "trusted"])
+def test_with_a_generous_budget_the_coefficients_are_found(method, posterior, engine, data):
+    fitted = model(budget=Budget(1e4, 1e-3), method=method, posterior=posterior, engine=engine).fit(*data)
+    np.testing.assert_allclose(fitted.coef_, [0.5, -0.3, 0.1], atol=0.1)
+
+
+def test_one_budget_is_spent_whatever_the_method(data):
+    for method, rounds in (("plain", 1), ("projected", 2)):
+        with Ledger(BUDGET) as ledger:
+            model(method=method).fit(*data)
+        assert len(ledger.entries) == rounds
+        assert ledger.epsilon == pytest.approx(1.0, rel=1e-6)
+
+
+def test_pipeline(data):
+    pipeline = make_pipeline(FunctionTransformer(np.tanh), model())
+    assert pipeline.fit(*data).predict(data[0]).shape == (400,)
+
+
+def test_grid_search_charges_every_fit(data):
+    """2 settings x 2 folds + 1 refit = 5 fits of one round each."""
+    ledger = Ledger(Budget(3.0, 1e-5))
+    search = GridSearchCV(model(ledger=ledger, method="plain"), {"prior_precision": [0.5, 2.0]}, cv=2)
+    search.fit(*data)
+    assert len(ledger.entries) == 5
+    one = Ledger(BUDGET)
+    model(ledger=one, method="plain").fit(*data)
+    assert 1.0 < one.epsilon * 1.0001 < ledger.epsilon < 3.0
+
+
+def test_grid_search_stops_at_the_budget(data):
+    ledger = Ledger(Budget(1.5, 1e-5))
+    search = GridSearchCV(
+        model(ledger=ledger, method="plain"), {"prior_precision": [0.5, 2.0]}, cv=3, error_score="raise"
+    )
+    with pytest.raises(BudgetExceeded):
+        search.fit(*data)
+    assert ledger.epsilon <= 1.5
+
+
+def test_cross_validation_in_two_processes_shares_a_ledger_file(data, tmp_path):
+    ledger = Ledger(Budget(3.0, 1e-5), tmp_path / "ledger.json")
+    cross_val_score(model(ledger=ledger, method="plain"), *data, cv=4, n_jobs=2)
+    assert len(Ledger.open(tmp_path / "ledger.json").entries) == 4
+
+
+def test_clone_keeps_the_same_purse_and_engine_settings():
+    ledger = Ledger(BUDGET)
+    original = model(ledger=ledger, engine=LocalEngine(computes=5, tolerated=2))
+    copied = clone(original)
+    assert copied.ledger is ledger
+    assert copied.engine == original.engine
+
+
+def test_fitted_model_survives_a_pickle(data):
+    fitted = model().fit(*data)
+    again = pickle.loads(pickle.dumps(fitted))
+    assert (again.predict(data[0]) == fitted.predict(data[0])).all()
+    assert str(again.privacy_) == str(fitted.privacy_)
+
+
+def test_bounds_from_the_data_are_a_leak(data):
+    with pytest.warns(PrivacyLeakWarning) as caught:
+        fitted = PrivateLinearRegression(budget=BUDGET).fit(*data)
+    assert [str(w.message).split()[0] for w in caught] == ["x_bound", "y_bound"]
+    assert not fitted.privacy_.is_guarantee
+    assert "x_bound was taken from the data" in str(fitted.privacy_)
+
+
+def test_one_bound_per_column(data):
+    fitted = model(x_bound=[1.0, 0.5, 2.0], method="plain").fit(*data)
+    assert fitted.fit_.bound.x == (1.0, 0.5, 2.0)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"y_bound": 0.0}, "y_bound must be positive and finite, got y_bound=0.0"),
+        ({"y_bound": -1}, "y_bound must be positive and finite, got y_bound=-1.0"),
+        ({"x_bound": [1.0, 2.0]}, "x_bound must be one number or 3 of them, got x_bound=2 numbers"),
+        ({"x_bound": [1.0, -2.0, 1.0]}, "x_bound must be positive and finite, got x_bound=-2.0"),
+        ({"method": "magic"}, "method must be one of projected, plain, got method='magic'"),
+        ({"posterior": "magic"}, "posterior must be one of regularised, plugin"),
+        ({"prior_precision": 0.0}, "prior_precision must be positive"),
+        ({"noise_precision": float("nan")}, "noise_precision must be positive"),
+        ({"budget": 1.0}, "budget must be a Budget, got budget=1.0"),
+        ({"engine": LocalEngine(tolerated=399)}, "tolerated must be at most N - 2 = 398"),
+        ({"engine": LocalEngine(fraction_bits=52)}, "fraction_bits must be at most"),
+    ],
+)
+def test_bad_parameters_are_one_line_and_cost_nothing(change, message: str, data):
+    ledger = Ledger(BUDGET)
+    with pytest.raises(InvalidInput, match=message) as caught:
+        model(**{"ledger": ledger, "method": "plain", **change}).fit(*data)
+    assert "\n" not in str(caught.value)
+    assert ledger.entries == ()
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("where", ["X", "y"])
+def test_bad_values_are_one_line_and_cost_nothing(where: str, value: float, data):
+    X, y = (a.copy() for a in data)
+    {"X": X, "y": y[:, None]}[where][5, -1] = value
+    ledger = Ledger(BUDGET)
+    with pytest.raises(InvalidInput, match=rf"{where} must be finite, got {where}\[5, .\]="):
+        model(ledger=ledger).fit(X, y)
+    assert ledger.entries == ()
+
+
+def test_constant_column_is_one_line(data):
+    X, y = data
+    X = np.column_stack([X, np.full(400, 3.0)])
+    with pytest.raises(InvalidInput, match=r"X must have no constant column, got X\[:, 3\]=3 throughout"):
+        model().fit(X, y)
+
+
+def test_predict_refuses_what_is_not_finite(data):
+    fitted = model().fit(*data)
+    with pytest.raises(InvalidInput, match="X must be finite"):
+        fitted.predict(np.array([[0.0, np.nan, 0.0]]))

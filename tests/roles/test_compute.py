@@ -1,0 +1,173 @@
+"""A Compute takes good reports once, and releases once."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from hubbub.errors import InvalidInput, RoundRefused
+from hubbub.randomness import Randomness
+from hubbub.roles import accept, agree, combine_sums, contribute, release, roster_digest, roster_of
+from hubbub.securesum import Context, Report, Share, encode_share, seal
+from roles.conftest import Stage, make_stage
+
+EVERYBODY = tuple(f"c{i}" for i in range(6))
+
+
+def reasons(stage: Stage, reports: list[Report]) -> list[str]:
+    _, rejected = accept(stage.compute(0), reports)
+    return [error.reason for error in rejected]
+
+
+def test_good_reports_are_held_and_no_state_is_changed_in_place(stage: Stage):
+    before = stage.compute(0)
+    after, rejected = accept(before, stage.inbox(0))
+    assert rejected == []
+    assert roster_of(after) == EVERYBODY
+    assert roster_of(before) == ()
+
+
+def test_duplicate_is_rejected_and_the_first_report_kept(stage: Stage):
+    first, second = stage.reports("c1")[0], stage.reports("c1")[0]
+    state, rejected = accept(stage.compute(0), [first, second])
+    assert [error.reason for error in rejected] == ["duplicate"]
+    again, rejected = accept(state, [second])
+    assert [error.reason for error in rejected] == ["duplicate"]
+    only, _ = accept(stage.compute(0), [first])
+    assert (again.held["c1"].expand() == only.held["c1"].expand()).all()
+
+
+def test_wrong_study_round_or_recipient_is_rejected(stage: Stage):
+    mine = stage.reports("c1")
+    assert reasons(stage, [make_stage().reports("c1")[0]]) == ["wrong-study"]
+    assert reasons(stage, [stage.reports("c1", number=1)[0]]) == ["wrong-round"]
+    assert reasons(stage, [mine[1]]) == ["wrong-recipient"]
+
+
+def test_relabelled_report_does_not_open(stage: Stage):
+    """A share cannot be replayed in another study, round, or under another name: the seal is bound to them."""
+    mine = stage.reports("c1")
+    other_round = dataclasses.replace(stage.reports("c1", number=1)[0], round=0)
+    other_compute = dataclasses.replace(mine[1], compute=0)
+    other_client = dataclasses.replace(mine[0], client="c2")
+    other_study = dataclasses.replace(make_stage().reports("c1")[0], study=stage.study.digest)
+    for report in (other_round, other_compute, other_client, other_study):
+        assert reasons(stage, [report]) == ["cannot-open"]
+
+
+@pytest.mark.parametrize("position", [0, 20, 40, -1])
+def test_tampered_bytes_are_rejected(stage: Stage, position: int):
+    report = stage.reports("c1")[0]
+    sealed = bytearray(report.sealed)
+    sealed[position] ^= 0x80
+    assert reasons(stage, [dataclasses.replace(report, sealed=bytes(sealed))]) == ["cannot-open"]
+    assert reasons(stage, [dataclasses.replace(report, sealed=report.sealed[:-1])]) == ["cannot-open"]
+
+
+@pytest.mark.parametrize("dimension", [1, 3])
+def test_wrong_length_is_rejected(stage: Stage, dimension: int):
+    """Properly sealed, but with more or fewer numbers than the study has."""
+    share = Share(dimension, masked=np.zeros(dimension, dtype=np.uint64))
+    context = Context(stage.study.digest, 0, "c1", 0)
+    sealed = seal(encode_share(share), stage.study.keys[0], context)
+    assert reasons(stage, [Report(stage.study.digest, 0, "c1", 0, sealed)]) == ["malformed"]
+
+
+def test_a_bad_report_does_not_stop_the_good_ones(stage: Stage):
+    inbox = stage.inbox(0)
+    inbox[2] = dataclasses.replace(inbox[2], sealed=b"rubbish")
+    state, rejected = accept(stage.compute(0), inbox)
+    assert len(rejected) == 1
+    assert roster_of(state) == tuple(c for c in EVERYBODY if c != "c2")
+
+
+def test_roster_is_the_intersection(stage: Stage):
+    rosters = [EVERYBODY, tuple(c for c in EVERYBODY if c != "c3"), EVERYBODY]
+    assert agree(stage.study, rosters) == tuple(c for c in EVERYBODY if c != "c3")
+
+
+def test_fewer_than_n_minus_t_clients_are_refused(stage: Stage):
+    lost = [EVERYBODY[1:], EVERYBODY[:-1], EVERYBODY]
+    with pytest.raises(RoundRefused, match=r"clients must number at least N - T = 5, got 4") as caught:
+        agree(stage.study, lost)
+    assert caught.value.reason == "too-few-clients"
+    state, _ = accept(stage.compute(0), stage.inbox(0))
+    with pytest.raises(RoundRefused, match="at least N - T = 5"):
+        release(state, EVERYBODY[:4])
+
+
+def test_more_clients_than_enrolled_are_refused(stage: Stage):
+    with pytest.raises(RoundRefused) as caught:
+        agree(stage.study, [(*EVERYBODY, "c9")] * 3)
+    assert caught.value.reason == "too-many-clients"
+
+
+def test_releases_the_same_again_but_never_for_another_roster(stage: Stage):
+    state, _ = accept(stage.compute(0), stage.inbox(0))
+    state, first = release(state, EVERYBODY)
+    state, second = release(state, EVERYBODY)
+    assert second is first
+    with pytest.raises(RoundRefused) as caught:
+        release(state, EVERYBODY[:5])
+    assert caught.value.reason == "second-roster"
+    assert release(state, EVERYBODY)[1] is first
+
+
+def test_after_release_the_shares_are_gone_and_no_report_is_taken(stage: Stage):
+    state, _ = accept(stage.compute(0), stage.inbox(0, leave_out=("c5",)))
+    state, _ = release(state, EVERYBODY[:5])
+    assert state.held == {}
+    _, rejected = accept(state, [stage.reports("c5")[0]])
+    assert [error.reason for error in rejected] == ["closed"]
+
+
+@pytest.mark.parametrize("roster", [(*EVERYBODY[:5], "stranger"), (*EVERYBODY[:5], "c0")])
+def test_roster_with_a_stranger_or_a_double_is_refused(stage: Stage, roster: tuple[str, ...]):
+    state, _ = accept(stage.compute(0), stage.inbox(0))
+    with pytest.raises(RoundRefused) as caught:
+        release(state, roster)
+    assert caught.value.reason == "unknown-client"
+
+
+def test_sums_that_do_not_belong_together_are_refused(stage: Stage):
+    states = [accept(stage.compute(k), stage.inbox(k))[0] for k in range(3)]
+    sums = [release(state, EVERYBODY)[1] for state in states]
+    other = release(states[0], EVERYBODY[:5])[1]
+    for wrong, reason in [
+        (sums[:2], "missing-compute"),
+        ([sums[0], sums[1], sums[1]], "missing-compute"),
+        ([*sums, sums[0]], "missing-compute"),
+        ([other, *sums[1:]], "rosters-differ"),
+        ([dataclasses.replace(sums[0], round=1), *sums[1:]], "wrong-study"),
+        ([dataclasses.replace(sums[0], study=bytes(32)), *sums[1:]], "wrong-study"),
+    ]:
+        with pytest.raises(RoundRefused) as caught:
+            combine_sums(stage.study, 0, wrong)
+        assert caught.value.reason == reason
+
+
+def test_roster_digest_depends_on_study_round_and_clients_not_on_their_order(stage: Stage):
+    digest = roster_digest(stage.study, 0, EVERYBODY)
+    assert digest == roster_digest(stage.study, 0, EVERYBODY[::-1])
+    others = [(stage.study, 1, EVERYBODY), (stage.study, 0, EVERYBODY[1:]), (make_stage().study, 0, EVERYBODY)]
+    assert digest not in [roster_digest(*other) for other in others]
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_client_refuses_what_is_not_finite_before_any_noise_is_drawn(stage: Stage, value: float):
+    class Untouched(Randomness):
+        def fill_words(self, out: np.ndarray) -> None:
+            raise AssertionError("noise was drawn")
+
+    with pytest.raises(InvalidInput, match=r"sample must be finite, got sample\[0, 1\]"):
+        contribute(stage.study, 0, "c0", np.array([0.0, value]), Untouched.system())
+
+
+def test_state_and_sum_show_no_secret(stage: Stage):
+    state, _ = accept(stage.compute(0), stage.inbox(0))
+    _, published = release(state, EVERYBODY)
+    for text in (repr(state), repr(published)):
+        assert stage.keys[0].data.hex() not in text
+        assert "array" not in text
