@@ -2,4 +2,5 @@
 
 from hubbub.cli import entry
 
-entry()
+if __name__ == "__main__":  # worker processes import this module too
+    entry()

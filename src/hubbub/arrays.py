@@ -12,6 +12,8 @@ from hubbub.errors import InvalidInput, invalid
 Floats: TypeAlias = NDArray[np.float64]
 Words: TypeAlias = NDArray[np.uint64]
 
+_CHECKED_ROWS = 4096
+
 
 def finite_rows(field: str, values: object, columns: int | None = None) -> Floats:
     """`values` as a finite (n, columns) array, or one line that says which entry is not."""
@@ -23,10 +25,12 @@ def finite_rows(field: str, values: object, columns: int | None = None) -> Float
         raise invalid(field, "a two-dimensional array (clients x columns)", f"{rows.ndim}-d array", "reshape it")
     if columns is not None and rows.shape[1] != columns:
         raise invalid(field, f"an array with {columns} columns", f"{rows.shape[1]} columns", "check the columns")
-    if not np.isfinite(rows).all():
-        row, column = np.argwhere(~np.isfinite(rows))[0]
-        raise InvalidInput(
-            f"{field} must be finite, got {field}[{row}, {column}]={rows[row, column]}; "
-            "drop or impute such rows (NaN, inf) before they reach a client"
-        )
+    for start in range(0, rows.shape[0], _CHECKED_ROWS):  # in pieces, so that no mask of the whole is made
+        bad = np.argwhere(~np.isfinite(rows[start : start + _CHECKED_ROWS]))
+        if bad.size:
+            row, column = bad[0] + (start, 0)
+            raise InvalidInput(
+                f"{field} must be finite, got {field}[{row}, {column}]={rows[row, column]}; "
+                "drop or impute such rows (NaN, inf) before they reach a client"
+            )
     return rows

@@ -156,3 +156,40 @@ def explain(
     from hubbub.cli.explain import run
 
     run(clients, features, epsilon, delta, x_bound, y_bound, computes, tolerate, method, json)
+
+
+@app.command
+def experiment(
+    name: Annotated[
+        Literal["fig1b", "fig2", "fig3", "table1", "efficiency", "all"], Parameter(help="Which one of the paper's.")
+    ],
+    *,
+    out: Annotated[Path, Parameter(help="Folder for rows, pictures and report.html.")] = Path("out"),
+    as_: Annotated[
+        Literal["sound", "paper", "published"],
+        Parameter(name="--as", help="sound: a guarantee. paper: its text. published: its program."),
+    ] = "sound",
+    repeats: Annotated[int | None, Parameter(help="Random splits [default: the paper's number].")] = None,
+    seed: Annotated[int, Parameter(help="The same seed gives the same rows, whatever --jobs is.")] = 0,
+    jobs: Annotated[int | None, Parameter(help="Processes [default: one per core].")] = None,
+    data: Annotated[
+        Path | None, Parameter(help="Folder of the drug-sensitivity files (fig3) [default: HUBBUB_DATA].")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Compute a table or figure of the paper again, with its claims held against the result.
+
+    Can be interrupted: the same command goes on where it stopped. Writes CSV, PNG, SVG and a page report.html
+    that opens offline.
+
+    For example:
+
+        hubbub experiment fig2 --out out
+        hubbub experiment fig3 --data gdsc --as published
+        hubbub experiment all --out out --data gdsc --jobs 2
+        hubbub experiment efficiency --json
+    """
+    from hubbub.cli.experiment import run
+    from hubbub.experiments.catalogue import Settings
+
+    run(name, Settings(out, repeats, seed, jobs, as_, data), json)

@@ -16,7 +16,24 @@ BOUND = 7.5  # ... and assumes these bounds, which are wider
 
 def red_wine() -> Floats:
     """1599 rows of 11 measurements and the quality of red wines, scaled as in the paper."""
-    return paper_scaling(np.loadtxt(_file("regression/winequality_red/winequality-red.csv"), delimiter=";", skiprows=1))
+    return paper_scaling(_wine("red"))
+
+
+def white_wine() -> Floats:
+    """4898 rows of the same for white wines."""
+    return paper_scaling(_wine("white"))
+
+
+def abalone() -> Floats:
+    """4177 rows of sex (M = 0, else 1), 7 measurements and the number of rings, scaled as in the paper."""
+    with open(_file("classification/abalone/abalone.data.txt")) as file:
+        cells = [line.strip().split(",") for line in file if line.strip()]
+    return paper_scaling(np.array([[float(c[0] != "M"), *map(float, c[1:])] for c in cells]))
+
+
+def _wine(colour: str) -> Floats:
+    """The real rows only: the published reader leaves one all-zero row, which stretches every range."""
+    return np.loadtxt(_file(f"regression/winequality_{colour}/winequality-{colour}.csv"), delimiter=";", skiprows=1)
 
 
 def paper_scaling(rows: Floats) -> Floats:

@@ -66,15 +66,21 @@ def fit_projected(
     formula: Formula = "tight",
     prior_precision: float = 1.0,
     noise_precision: float = 1.0,
+    thresholds: tuple[float, float] | None = None,
+    fallback: float | None = None,
 ) -> Fit:
-    """Algorithm 2: deviations, then thresholds found on auxiliary data, then the regression sums."""
+    """Algorithm 2: deviations, then thresholds found on auxiliary data, then the regression sums.
+
+    `thresholds` skips the search where the caller has done it. `fallback` is the deviation assumed where the
+    noise makes a variance negative: the paper's 0.5, or by default a fifteenth of the bound.
+    """
     rows = finite_rows("rows", rows, bound.features + 1)
     assert bound.y is not None
     limits = np.array([*bound.x, bound.y])
     check_rounds(ledger, multipliers)
     deviations_round = run_round(engine, ledger, "deviations", rows, SecondMoments(tuple(limits)), multipliers[0])
-    deviations = private_deviations(deviations_round, limits)
-    p_x, p_y = find_thresholds(
+    deviations = private_deviations(deviations_round, limits * FALLBACK_DEVIATION if fallback is None else fallback)
+    p_x, p_y = thresholds or find_thresholds(
         clients=rows.shape[0], features=bound.features, multiplier=multipliers[1], tolerated=tolerated,
         formula=formula, prior_precision=prior_precision, noise_precision=noise_precision,
     )  # fmt: skip
@@ -83,10 +89,10 @@ def fit_projected(
     return _regression_round(rows, inner, multipliers[1], engine, ledger, formula, earlier=(deviations_round,))
 
 
-def private_deviations(round_: Round, limits: Floats) -> Floats:
+def private_deviations(round_: Round, fallback: float | Floats) -> Floats:
     """Standard deviations of (centred) columns from the noisy second moments."""
     variance = round_.release.value / round_.release.n
-    return np.where(variance > 0, np.sqrt(np.maximum(variance, 0.0)), limits * FALLBACK_DEVIATION)
+    return np.where(variance > 0, np.sqrt(np.maximum(variance, 0.0)), fallback)
 
 
 def _regression_round(

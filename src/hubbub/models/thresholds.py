@@ -7,7 +7,8 @@ is computed once per (N, d, noise).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +21,6 @@ REPEATS = 10
 _MOST_AUXILIARY = 5000  # beyond that the sums are scaled up: their relative spread no longer matters
 
 
-@lru_cache(maxsize=256)
 def find_thresholds(
     clients: int,
     features: int,
@@ -29,12 +29,24 @@ def find_thresholds(
     formula: Formula = "tight",
     prior_precision: float = 1.0,
     noise_precision: float = 1.0,
-    seed: int = 0,
+    noise_power: int = 1,
 ) -> tuple[float, float]:
-    """The pair (for x, for y), in standard deviations, with the best prediction under its own noise."""
-    rng = np.random.default_rng([seed, clients, features])
-    spread = np.sqrt(clients / (clients - tolerated - 1))
-    search = _Search(clients, features, multiplier * spread, formula, prior_precision, noise_precision)
+    """The pair (for x, for y), in standard deviations, with the best prediction under its own noise.
+
+    The grid is coarse and the thresholds change slowly with N, so N is rounded (in steps of 10 %): fits of
+    about the same size share one search. `noise_power` 4 repeats the slip of the paper's published
+    program, which scales the noise of the search by the fourth power of the sensitivity.
+    """
+    about = max(2, round(float(np.exp(np.round(np.log(clients), 1)))))
+    spread = float(np.sqrt(clients / (clients - tolerated - 1)))
+    rounded = float(f"{multiplier * spread:.3g}")
+    return _search(about, features, rounded, formula, prior_precision, noise_precision, noise_power)
+
+
+@lru_cache(maxsize=1024)
+def _search(*settings: Any) -> tuple[float, float]:
+    search = _Search(*settings)
+    rng = np.random.default_rng([search.clients, search.d])
     error = sum(search.errors(rng) for _ in range(REPEATS))
     best_x, best_y = np.unravel_index(np.argmin(error), (GRID.size, GRID.size))
     return float(GRID[best_x]), float(GRID[best_y])
@@ -48,6 +60,7 @@ class _Search:
     formula: Formula
     prior_precision: float
     noise_precision: float
+    noise_power: int
 
     def errors(self, rng: np.random.Generator) -> Floats:
         """Expected absolute prediction error for every pair of thresholds, on one auxiliary data set.
@@ -59,21 +72,27 @@ class _Search:
         x = rng.standard_normal((n, self.d))
         beta = rng.standard_normal(self.d) / np.sqrt(self.prior_precision)
         y = x @ beta + rng.standard_normal(n) / np.sqrt(self.noise_precision)
-        limit_y = GRID * y.std()
-        clipped_y = np.clip(y[:, None], -limit_y, limit_y)
+        clipped_y = np.clip(y[:, None], -self.limit_y, self.limit_y)
         noise_xx, noise_xy = _symmetric_noise(rng, self.d), rng.standard_normal(self.d)
         error = np.empty((GRID.size, GRID.size))
         for i, p in enumerate(GRID):
             clipped = np.clip(x, -p, p) * np.sqrt(self.clients / n)
             xx, xy = clipped.T @ clipped, clipped.T @ clipped_y * np.sqrt(self.clients / n)
-            sigma = np.array([self._noise_std(p, c) for c in limit_y])
+            sigma = self.noise_std[i]
             b = self._means(xx + sigma[:, None, None] * noise_xx, xy.T + sigma[:, None] * noise_xy)
             error[i] = np.sqrt(2 / np.pi * (1 / self.noise_precision + np.sum((b - beta) ** 2, axis=1)))
         return error
 
-    def _noise_std(self, x: float, y: float) -> float:
-        """The noise that this pair of thresholds implies."""
-        return self.multiplier * Box((x,) * self.d, y).sensitivity(target_square=False, formula=self.formula)
+    @cached_property
+    def limit_y(self) -> Floats:
+        """Bounds of y on the grid, in units of its standard deviation."""
+        return GRID * float(np.sqrt(self.d / self.prior_precision + 1 / self.noise_precision))
+
+    @cached_property
+    def noise_std(self) -> Floats:
+        """The noise that each pair of thresholds implies."""
+        sensitivity = [[Box((x,) * self.d, y).sensitivity(False, self.formula) for y in self.limit_y] for x in GRID]
+        return np.asarray(self.multiplier * np.power(sensitivity, self.noise_power))
 
     def _means(self, xx: Floats, xy: Floats) -> Floats:
         """Posterior means of a stack of problems, repaired as the paper does (docs/decisions/0004)."""

@@ -1,0 +1,49 @@
+"""The methods that the paper's figures compare, each from training rows to coefficients."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hubbub.arrays import Floats
+from hubbub.engines import Engine, LocalEngine, TrustedAggregator
+from hubbub.estimators.linear_regression import PrivateLinearRegression
+from hubbub.experiments.modes import Noise
+from hubbub.experiments.runner import seed_of
+from hubbub.models.baselines import exact_gram, input_perturbation_gram
+from hubbub.models.linear_regression import fit_plain, fit_projected, normal_posterior
+from hubbub.models.thresholds import find_thresholds
+from hubbub.randomness import Randomness
+from hubbub.statistics import Box, Gram
+
+METHODS = ("NP", "input perturbation", "TA", "proj TA", "DDP", "proj DDP", "hubbub")
+COMPUTES = 3
+
+
+def coefficients(method: str, train: Floats, bound: Box, noise: Noise, label: str) -> Floats:
+    """Posterior mean of the coefficients; `label` names the run and so seeds its noise.
+
+    The paper's posterior (plug-in, negative eigenvalues flipped) for its methods, the library's default
+    for `hubbub`.
+    """
+    seed = seed_of(label, method, noise.budget.epsilon)
+    if method == "hubbub":
+        engine = LocalEngine(computes=COMPUTES, seed=seed)
+        model = PrivateLinearRegression(noise.budget, x_bound=bound.x, y_bound=bound.y, engine=engine)
+        return np.asarray(model.fit(train[:, :-1], train[:, -1]).coef_)
+    return normal_posterior(_gram(method, train, bound, noise, seed), repair="flip").mean
+
+
+def _gram(method: str, train: Floats, bound: Box, noise: Noise, seed: int) -> Gram:
+    if method == "NP":
+        return exact_gram(train)
+    if method == "input perturbation":
+        return input_perturbation_gram(train, bound, noise.plain, Randomness.simulation(seed))
+    engine: Engine = TrustedAggregator(seed) if method.endswith("TA") else LocalEngine(COMPUTES, seed=seed)
+    if method in ("TA", "DDP"):
+        return fit_plain(train, bound, noise.plain, engine, formula=noise.formula).gram
+    thresholds = find_thresholds(
+        train.shape[0], bound.features, noise.projected[1], formula=noise.formula, noise_power=noise.noise_power
+    )
+    return fit_projected(
+        train, bound, noise.projected, engine, formula=noise.formula, thresholds=thresholds, fallback=noise.fallback
+    ).gram

@@ -1,0 +1,130 @@
+"""The pictures of the experiments: rows in, matplotlib figure out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+Row = dict[str, Any]
+
+STYLES = {
+    "NP": ("black", "--", ""),
+    "input perturbation": ("tab:gray", ":", "v"),
+    "TA": ("tab:orange", "-", "s"),
+    "DDP": ("tab:red", "--", "o"),
+    "proj TA": ("tab:cyan", "-", "s"),
+    "proj DDP": ("tab:blue", "--", "o"),
+    "hubbub": ("tab:green", "-", "D"),
+}
+SELECTED = ("NP", "proj TA", "proj DDP", "hubbub")
+
+
+def fig1b(rows: Sequence[Row], banner: str | None) -> Figure:
+    """The factor N/(N-T-1): lines computed, points measured."""
+    figure = Figure(figsize=(6, 4), layout="constrained")
+    axes = figure.add_subplot()
+    for colour, tolerated in enumerate(sorted({row["T"] for row in rows})):
+        part = [row for row in rows if row["T"] == tolerated]
+        n = np.array([row["N"] for row in part])
+        fine = np.geomspace(n.min(), n.max(), 200)
+        axes.plot(fine, fine / (fine - tolerated - 1), color=f"C{colour}", label=f"T={tolerated}")
+        middle = np.array([row["measured"] for row in part])
+        below, above = (np.abs(middle - [row[key] for row in part]) for key in ("low", "high"))
+        axes.errorbar(n, middle, yerr=[below, above], fmt="o", ms=4, capsize=2, color=f"C{colour}")
+    axes.set(xscale="log", xlabel="number of clients N", ylabel="variance over a trusted aggregator's")
+    axes.set_ylim(0.9, 2.5)
+    axes.legend(title="lines computed, points measured", title_fontsize=8, fontsize=8)
+    return figure
+
+
+def fig2(rows: Sequence[Row], banner: str | None) -> Figure:
+    """One panel per data set: median error with quartiles against epsilon."""
+    names = list(dict.fromkeys(row["dataset"] for row in rows))
+    figure = Figure(figsize=(4.2 * len(names), 4.2), layout="constrained")
+    for axes, name in zip(np.atleast_1d(figure.subplots(1, len(names))), names, strict=True):
+        part = [row for row in rows if row["dataset"] == name]
+        _lines(axes, part, "median", "q25", "q75")
+        floor = min(row["median"] for row in part)
+        axes.set(xscale="log", xlabel="epsilon", ylabel="mean absolute error", title=name.replace("_", " "))
+        axes.set_ylim(0.9 * floor, 3.2 * floor)
+    _finish(figure, banner)
+    return figure
+
+
+def fig3(rows: Sequence[Row], banner: str | None) -> Figure:
+    """All methods, and the selected ones, against epsilon."""
+    figure = Figure(figsize=(10, 4.2), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    spread = [{**row, "low": row["mean"] - row["std"], "high": row["mean"] + row["std"]} for row in rows]
+    _lines(left, spread, "mean", "low", "high")
+    _lines(right, [row for row in spread if row["method"] in SELECTED], "mean", "low", "high")
+    for axes, title in ((left, "all methods"), (right, "selected methods")):
+        axes.set(xlabel="epsilon", ylabel="mean Spearman correlation", title=f"drug sensitivity, {title}")
+    _finish(figure, banner)
+    return figure
+
+
+def table1(rows: Sequence[Row], banner: str | None) -> Figure:
+    """Seconds against N d, ours and the paper's."""
+    figure = Figure(figsize=(6, 4.2), layout="constrained")
+    axes = figure.add_subplot()
+    for colour, d in enumerate(sorted({row["d"] for row in rows})):
+        part = [row for row in rows if row["d"] == d]
+        n = [row["N"] for row in part]
+        axes.plot(n, [row["seconds"] for row in part], "o-", color=f"C{colour}", label=f"d={d}")
+        axes.plot(n, [row["paper_seconds"] for row in part], "x:", color=f"C{colour}")
+    axes.set(xscale="log", yscale="log", xlabel="number of clients N", ylabel="seconds")
+    axes.legend(title="hubbub solid, paper dotted", title_fontsize=8, fontsize=8)
+    return figure
+
+
+def efficiency(rows: Sequence[Row], banner: str | None) -> Figure:
+    """Distance against n, and the tails of Lemma 1 against their bound."""
+    figure = Figure(figsize=(10, 4.2), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    for colour, kind in enumerate(("mean", "regression")):
+        part = [row for row in rows if row["kind"] == kind]
+        n, middle = (np.array([row[key] for row in part]) for key in ("n", "median"))
+        quartiles = [np.abs(middle - [row[key] for row in part]) for key in ("q25", "q75")]
+        exponent, offset = np.polyfit(np.log(n), np.log(middle), 1)
+        left.errorbar(n, middle, yerr=quartiles, fmt="o", ms=4, capsize=2, color=f"C{colour}")
+        left.plot(n, np.exp(offset) * n**exponent, color=f"C{colour}", label=f"{kind}: slope {exponent:.2f}")
+    left.set(xscale="log", yscale="log", xlabel="n", ylabel="distance private - non-private (L1)")
+    left.legend(fontsize=8)
+    tails = [row for row in rows if row["kind"] == "lemma1"]
+    right.plot([min(1, row["bound"]) for row in tails], [max(row["tail"], 1e-6) for row in tails], "o", ms=4)
+    right.plot([1e-3, 1], [1e-3, 1], color="grey", lw=0.8)
+    right.set(
+        xscale="log",
+        yscale="log",
+        xlabel="bound of Lemma 1",
+        ylabel="measured tail",
+        title="Lemma 1: points lie below the line",
+    )
+    return figure
+
+
+def _lines(axes: Axes, rows: Sequence[Row], middle: str, low: str, high: str) -> None:
+    for offset, method in enumerate(m for m in STYLES if any(row["method"] == m for row in rows)):
+        part = sorted((row for row in rows if row["method"] == method), key=lambda row: row["epsilon"])
+        colour, line, marker = STYLES[method]
+        epsilon = np.array([row["epsilon"] for row in part]) * (1 + 0.012 * (offset - 3))  # so that bars stand apart
+        value = np.array([row[middle] for row in part])
+        bars = np.abs(value - np.array([[row[key] for row in part] for key in (low, high)]))
+        axes.errorbar(
+            epsilon, value, yerr=bars, color=colour, ls=line, marker=marker, ms=4, lw=1.2, elinewidth=0.7, label=method
+        )
+        invalid = np.array([row["guarantee"] is False for row in part])
+        if invalid.any():
+            axes.plot(epsilon[invalid], value[invalid], "x", color="black", ms=8, mew=1.5, zorder=9)
+
+
+def _finish(figure: Figure, banner: str | None) -> None:
+    handles, labels = figure.axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), fontsize=8, frameon=False)
+    if banner:
+        figure.suptitle(banner, color="firebrick", fontsize=9)
