@@ -6,10 +6,11 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hubbub.engines import Engine, LocalEngine, TrustedAggregator
+    from hubbub.engines import LocalEngine, TrustedAggregator
     from hubbub.errors import BudgetExceeded, HubbubError, InvalidInput, PrivacyLeakWarning, RoundRefused
     from hubbub.estimators.linear_regression import PrivateLinearRegression
     from hubbub.models.conjugate import Bernoulli, Categorical, Gaussian, GaussianMean, PoissonRate
+    from hubbub.models.rounds import Engine
     from hubbub.privacy import Budget, Ledger, PrivacyReport, Release
 
 _HOMES = {
@@ -17,7 +18,7 @@ _HOMES = {
     "Budget": "hubbub.privacy",
     "BudgetExceeded": "hubbub.errors",
     "Categorical": "hubbub.models.conjugate",
-    "Engine": "hubbub.engines",
+    "Engine": "hubbub.models.rounds",
     "Gaussian": "hubbub.models.conjugate",
     "GaussianMean": "hubbub.models.conjugate",
     "HubbubError": "hubbub.errors",

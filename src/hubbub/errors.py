@@ -6,7 +6,8 @@ HubbubError
 ├── ReportRejected      a Compute does not take this report; `.reason` is a stable code
 ├── MalformedMessage    bytes that are not a message of this version
 ├── CannotOpen          a sealed share that does not open, for whatever reason
-└── RoundRefused        a round that must not be released; `.reason` is a stable code
+├── RoundRefused        a round that must not be released; `.reason` is a stable code
+└── CannotCombine       published sums that do not belong together; `.reason` is a stable code
 
 PrivacyLeakWarning      something private was used where only public values belong
 """
@@ -53,8 +54,27 @@ class RoundRefused(HubbubError):
         self.reason = reason
 
 
+class CannotCombine(HubbubError):
+    """The Computes' sums do not fit together. They are published, so their budget stays spent."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
 class PrivacyLeakWarning(UserWarning):
     """Private data was used to choose something that must be public."""
+
+
+def whole(field: str, value: object, least: int, remedy: str, most: int | None = None) -> int:
+    """`value` as a whole number in its range, or one line that says so; fractions are never rounded."""
+    bound = f"a whole number >= {least}" if most is None else f"a whole number in {least}..{most}"
+    if isinstance(value, bool) or (not isinstance(value, int) and not hasattr(value, "__index__")):
+        raise invalid(field, bound, repr(value), remedy)
+    number = int(value.__index__())
+    if number < least or (most is not None and number > most):
+        raise invalid(field, bound, number, remedy)
+    return number
 
 
 def invalid(field: str, bound: str, value: object, remedy: str) -> InvalidInput:

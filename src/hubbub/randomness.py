@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import os
+import threading
 from typing import Protocol
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from hubbub.arrays import Floats, Words
-from hubbub.errors import invalid
+from hubbub.errors import whole
 
 SYSTEM = "operating system (AES-128-CTR keyed from os.urandom)"
 _ZEROS = bytes(1 << 18)
@@ -74,12 +75,13 @@ def _box_muller(words: Words) -> Floats:
 class Randomness:
     """A stream of uniform words and standard normal draws; never shows its key."""
 
-    __slots__ = ("_block", "_key", "_pid", "_stream", "source")
+    __slots__ = ("_block", "_key", "_lock", "_pid", "_stream", "source")
 
     def __init__(self, key: bytes | None, source: str) -> None:
         self.source = source
         self._key = key
         self._block: Words | None = None
+        self._lock = threading.RLock()  # threads share a stream, never a draw
         self._start()
 
     def _start(self) -> None:
@@ -95,10 +97,9 @@ class Randomness:
     @classmethod
     def simulation(cls, seed: int) -> Randomness:
         """Reproducible from a seed: for simulations and tests, and named as such in every report."""
-        if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-            raise invalid("seed", "a whole number >= 0", repr(seed), "give for example 0, or leave it out")
-        digest = hashlib.sha256(b"hubbub simulation seed %d" % int(seed)).digest()
-        return cls(digest, f"SIMULATION (seed {int(seed)}): reproducible, protects nobody")
+        seed = whole("seed", seed, 0, "give for example 0, or leave it out")
+        digest = hashlib.sha256(b"hubbub simulation seed %d" % seed).digest()
+        return cls(digest, f"SIMULATION (seed {seed}): reproducible, protects nobody")
 
     @classmethod
     def of(cls, seed: int | None) -> Randomness:
@@ -118,9 +119,10 @@ class Randomness:
 
     def fill_words(self, out: Words) -> None:
         """Overwrite `out` with uniform words."""
-        if self._key is None and self._pid != os.getpid():
-            self._start()  # a forked child must not repeat its parent's stream
-        fill(self._stream, out)
+        with self._lock:
+            if self._key is None and self._pid != os.getpid():
+                self._start()  # a forked child must not repeat its parent's stream
+            fill(self._stream, out)
 
     def bytes(self, count: int) -> bytes:
         """`count` uniform bytes."""
@@ -137,7 +139,8 @@ class Randomness:
         flat = out.reshape(-1)
         for start in range(0, flat.size, 2 * _PAIRS):
             block = flat[start : start + 2 * _PAIRS]
-            block[:] = _box_muller(self._block_of_words(-(-block.size // 2)))[: block.size]
+            with self._lock:
+                block[:] = _box_muller(self._block_of_words(-(-block.size // 2)))[: block.size]
 
     def _block_of_words(self, pairs: int) -> Words:
         if self._block is None:

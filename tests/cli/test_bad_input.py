@@ -28,9 +28,18 @@ CASES = {
     "x bounds too few": ({"--x-bound": "1,2"}, "x-bound must be one number or 3 of them, got 2"),
     "x bound unnamed": ({"--x-bound": "age=1,dose=2"}, "x-bound must name every feature once, got weight"),
     "x bound unknown": ({"--x-bound": "age=1,dose=2,weight=3,z=1"}, "got z missing or unknown"),
-    "one Compute": ({"--computes": "1"}, "computes must be at least 2, got computes=1"),
+    "half a Compute": ({"--computes": "2.5"}, "--computes: must be a whole number, got 2.5"),
+    "many Computes": ({"--computes": "70000"}, "computes must be a whole number in 2..1000"),
+    "half a colluder": ({"--tolerate": "0.5"}, "--tolerate"),
+    "huge bound": ({"--y-bound": "1e200"}, "y_bound must be in 1e-50..1e+50, got y_bound=1e+200"),
+    "tiny epsilon": ({"--epsilon": "1e-12"}, "epsilon must be at least 1e-06"),
+    "out is the data": ({"--out": "data.csv"}, "out must be another file than file"),
+    "out is the ledger": ({"--out": "ledger.json", "--ledger": "ledger.json"}, "out must be another file than ledger"),
+    "out cannot be opened": ({"--out": "x" * 300 + ".json"}, "--out must be a file in a writable folder"),
+    "ledger is a folder": ({"--ledger": "."}, "ledger must be a writable file"),
+    "one Compute": ({"--computes": "1"}, "computes must be a whole number in 2..1000, got computes=1"),
     "too many tolerated": ({"--tolerate": "399"}, "tolerated must be at most N - 2 = 398 for N=400 clients"),
-    "tolerated negative": ({"--tolerate": "-1"}, "tolerated must be at least 0, got tolerated=-1"),
+    "tolerated negative": ({"--tolerate": "-1"}, "tolerated must be a whole number >= 0, got tolerated=-1"),
     "unknown target": ({"--target": "height"}, "target must be one of age, dose, weight, y, got target=height"),
     "unknown feature": ({"--features": "age,height"}, "column must be one of age, dose, weight, y, got column=height"),
     "target as feature": ({"--features": "age,y"}, "features must be at least one distinct column besides the target"),
@@ -55,8 +64,10 @@ FILES = {
     "ragged": ("age,dose,weight,y\n1,2,3,4\n1,2,3\n", "row must have 4 cells like the header, got 3 in line 3"),
     "header only": ("age,dose,weight,y\n", "file must have a header and at least one row"),
     "empty file": ("", "file must have a header and at least one row"),
+    "no name": (",dose,weight,y\n1,2,3,4\n", "header must have distinct names, got an empty name"),
+    "after blank lines": ("age,dose,weight,y\n\n\n1,2,3,x\n", "column y must hold finite numbers, got 'x' in line 4"),
     "double names": ("age,age,weight,y\n1,2,3,4\n", "header must have distinct names"),
-    "one row": ("age,dose,weight,y\n1,2,3,4\n", "tolerated must be at most N - 2 = -1 for N=1 clients"),
+    "one row": ("age,dose,weight,y\n1,2,3,4\n", "clients must be a whole number >= 2, got clients=1"),
 }
 
 
@@ -118,13 +129,36 @@ def test_unreadable_files(folder: Path, capsys: pytest.CaptureFixture[str]):
 
 
 def test_bad_predict(folder: Path, capsys: pytest.CaptureFixture[str]):
+    (folder / "ledger.csv").write_text("{}")
     refused(capsys, ["predict", "none.json", "data.csv"], "model must be readable")
-    refused(capsys, ["predict", "data.csv", "data.csv"], "model must be a file written by `hubbub fit --out`")
+    refused(capsys, ["predict", "ledger.csv", "data.csv"], "model must be a file written by `hubbub fit --out`")
     assert main(["fit", "data.csv", *["--target", "y", "--epsilon", "1", "--delta", "1e-5", "--x-bound", "1", "--y-bound", "1"],
                  "--out", "model.json", "--json"]) == 0  # fmt: skip
     capsys.readouterr()
     (folder / "other.csv").write_text("age,y\n1,2\n")
     refused(capsys, ["predict", "model.json", "other.csv"], "column must be one of age, y, got column=dose")
+    refused(capsys, ["predict", "model.json", "data.csv", "--out", "data.csv"], "out must be another file than file")
+    (folder / "huge.csv").write_text("age,dose,weight\n1e308,1e308,1e308\n")
+    refused(capsys, ["predict", "model.json", "huge.csv"], "columns must hold numbers of a sensible size")
+
+
+@pytest.mark.parametrize("header", ["length [cm],a [/s],w,y", "[/foo],[b],[/b],y", "a$x_{$,$b$,c,y"])
+def test_odd_column_names_are_printed_as_they_are(folder: Path, capsys: pytest.CaptureFixture[str], header: str):
+    lines = (folder / "data.csv").read_text().splitlines()
+    (folder / "data.csv").write_text("\n".join([header, *lines[1:]]))
+    assert main(fit_arguments(folder, {"--plot": "plot.png"})) == 0
+    out = capsys.readouterr().out
+    for name in header.split(",")[:-1]:
+        assert name in out
+    assert (folder / "plot.png").exists()
+
+
+def test_predict_does_without_the_target(folder: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(fit_arguments(folder, {})) == 0
+    (folder / "new.csv").write_text("age,dose,weight,y\n0.1,0.2,0.3,\n")
+    capsys.readouterr()
+    assert main(["predict", str(folder / "model.json"), str(folder / "new.csv")]) == 0
+    assert capsys.readouterr().out.count("\n") == 2
 
 
 @pytest.mark.parametrize(("arguments", "expected"), [
@@ -133,7 +167,7 @@ def test_bad_predict(folder: Path, capsys: pytest.CaptureFixture[str]):
     (["explain", "--clients", "9", "--features", "0", "--epsilon", "1", "--delta", "1e-5"], "features must be at least 1"),
     (["explain", "--clients", "9", "--features", "2", "--epsilon", "1", "--delta", "2"], "delta must be between 0 and 1"),
     (["explain", "--clients", "9", "--features", "2", "--epsilon", "1", "--delta", "1e-5", "--computes", "0"],
-     "computes must be at least 2"),
+     "computes must be a whole number in 2..1000"),
     (["demo", "--repeats", "0"], "repeats must be at least 1"),
     (["demo", "--clients", "5000"], "clients must be in 3..1598"),
     (["demo", "--epsilon", "-1"], "epsilon must be positive"),

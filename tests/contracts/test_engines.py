@@ -9,7 +9,8 @@ import pytest
 from scipy import stats
 
 from conftest import FALSE_ALARM
-from hubbub.engines import Engine, LocalEngine, TrustedAggregator
+from hubbub import Engine
+from hubbub.engines import LocalEngine, TrustedAggregator
 from hubbub.errors import InvalidInput
 from hubbub.statistics import Ball, Box, Count, MeanAndSquare, Means, OneHot, Regression, SecondMoments
 from hubbub.statistics.base import Statistic
@@ -119,7 +120,7 @@ def test_wrong_shapes_are_refused(make):
 
 
 def test_too_few_clients_are_refused(make):
-    with pytest.raises(InvalidInput, match="tolerated must be at most N - 2"):
+    with pytest.raises(InvalidInput, match="clients must be a whole number >= 2"):
         make(None).private_sum(np.zeros((1, 3)), STATISTICS["means"], 1.0)
 
 

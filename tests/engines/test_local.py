@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -66,7 +67,7 @@ def test_more_dropouts_than_tolerated_are_refused(seal: bool):
 
 
 @pytest.mark.parametrize("fault", ["absent", "lost_halfway", "colluders"])
-@pytest.mark.parametrize("index", [-1, 20])
+@pytest.mark.parametrize("index", [20, 1000])
 def test_fault_of_a_client_that_does_not_exist_is_one_line(fault: str, index: int):
     engine = LocalEngine(tolerated=2, **{fault: (index,)})
     with pytest.raises(InvalidInput, match=rf"client must be a row number in 0..19, got client={index}"):
@@ -114,10 +115,15 @@ def test_engine_is_not_a_short_cut(monkeypatch: pytest.MonkeyPatch):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"computes": 1}, "computes must be at least 2, got computes=1"),
-        ({"tolerated": -1}, "tolerated must be at least 0, got tolerated=-1"),
+        ({"computes": 1}, "computes must be a whole number in 2..1000, got computes=1"),
+        ({"tolerated": -1}, "tolerated must be a whole number >= 0, got tolerated=-1"),
         ({"seal": "RSA"}, "suite must be one of X25519"),
         ({"seed": -3}, "seed must be a whole number"),
+        ({"computes": 2.5}, "computes must be a whole number in 2..1000, got computes=2.5"),
+        ({"tolerated": 1.5}, "tolerated must be a whole number >= 0, got tolerated=1.5"),
+        ({"absent": (-1,)}, "absent must be a whole number >= 0, got absent=-1"),
+        ({"absent": 1}, "absent must be a list of row numbers, got absent=1"),
+        ({"colluders": (1.5,)}, "colluders must be a whole number"),
     ],
 )
 def test_bad_engine_is_one_line(arguments: dict[str, object], message: str):
@@ -137,3 +143,53 @@ def test_copies_and_pickles_work_and_share_no_noise():
     elsewhere = pickle.loads(pickle.dumps(engine))
     assert elsewhere == engine
     assert elsewhere.private_sum(rows, MARKS, 1.0).value != engine.private_sum(rows, MARKS, 1.0).value
+
+
+@pytest.mark.parametrize("bits", [-1, 0, 2])
+def test_grid_that_would_swallow_the_noise_is_refused(bits: int):
+    """100000 clients with little noise each: on a coarse grid all of it would be rounded away."""
+    engine = LocalEngine(fraction_bits=bits)
+    with pytest.raises(
+        InvalidInput, match=r"fraction_bits must be so large that a step is at most 1/8 of a client's noise"
+    ):
+        engine.private_sum(np.ones((100_000, 1)), Means((1.0,)), 1.0)
+
+
+@pytest.mark.parametrize("bits", [8, 12, None])
+def test_noise_survives_the_coarsest_grid_that_is_allowed(bits: int | None):
+    """Data exactly on the grid, so that only the noise can be rounded; variance as stated (FALSE_ALARM)."""
+    statistic = Means((1.0,) * 100)
+    engine = LocalEngine(fraction_bits=bits, seed=1)
+    releases = [engine.private_sum(np.ones((2000, 100)), statistic, 0.5) for _ in range(10)]
+    z = np.concatenate([(r.value - 2000) / r.noise_std for r in releases])
+    low, high = stats.chi2(z.size).interval(1 - FALSE_ALARM)
+    assert low < np.sum(z**2) < 1.01 * high
+
+
+@pytest.mark.parametrize("scale", [1e-40, 1e-8, 1e8, 1e40])
+def test_units_do_not_matter(scale: float):
+    rows = np.random.default_rng(0).uniform(-1, 1, size=(500, 2))
+    unit = LocalEngine(seed=2).private_sum(rows, Means((1.0, 1.0)), 1.0)
+    scaled = LocalEngine(seed=2).private_sum(rows * scale, Means((scale, scale)), 1.0)
+    np.testing.assert_allclose(scaled.value / scale, unit.value, rtol=1e-6)
+
+
+def test_colluders_named_twice_count_once():
+    engine = LocalEngine(tolerated=3, colluders=(1, 1, 1))
+    assert engine.private_sum(np.zeros((20, 1)), MARKS, 1.0).protection.colluders == 1
+
+
+def test_rows_in_fortran_order():
+    rows = np.asfortranarray(np.ones((50, 3)))
+    assert LocalEngine(computes=3).private_sum(rows, Means((1.0,) * 3), 0.0).value.tolist() == [50.0] * 3
+
+
+def test_threads_share_an_engine_and_no_noise_is_damaged():
+    """Two threads draw from one stream: every release is finite, different, and has the stated variance."""
+    engine, statistic = LocalEngine(seed=5), Means((1.0,) * 200)
+    with ThreadPoolExecutor(4) as pool:
+        releases = list(pool.map(lambda _: engine.private_sum(np.zeros((300, 200)), statistic, 1.0), range(60)))
+    z = np.concatenate([r.value / r.noise_std for r in releases])
+    low, high = stats.chi2(z.size).interval(1 - FALSE_ALARM)
+    assert low < np.sum(z**2) < high
+    assert np.unique(z).size == z.size

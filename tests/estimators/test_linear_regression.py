@@ -7,6 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
+from joblib import parallel_backend
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -91,6 +92,7 @@ def test_pipeline(data):
     assert pipeline.fit(*data).predict(data[0]).shape == (400,)
 
 
+@pytest.mark.filterwarnings("ignore::hubbub.errors.PrivacyLeakWarning")
 def test_grid_search_charges_every_fit(data):
     """2 settings x 2 folds + 1 refit = 5 fits of one round each."""
     ledger = Ledger(Budget(3.0, 1e-5))
@@ -102,6 +104,7 @@ def test_grid_search_charges_every_fit(data):
     assert 1.0 < one.epsilon * 1.0001 < ledger.epsilon < 3.0
 
 
+@pytest.mark.filterwarnings("ignore::hubbub.errors.PrivacyLeakWarning")
 def test_grid_search_stops_at_the_budget(data):
     ledger = Ledger(Budget(1.5, 1e-5))
     search = GridSearchCV(
@@ -112,10 +115,33 @@ def test_grid_search_stops_at_the_budget(data):
     assert ledger.epsilon <= 1.5
 
 
+@pytest.mark.filterwarnings("ignore::hubbub.errors.PrivacyLeakWarning")
 def test_cross_validation_in_two_processes_shares_a_ledger_file(data, tmp_path):
     ledger = Ledger(Budget(3.0, 1e-5), tmp_path / "ledger.json")
     cross_val_score(model(ledger=ledger, method="plain"), *data, cv=4, n_jobs=2)
     assert len(Ledger.open(tmp_path / "ledger.json").entries) == 4
+
+
+@pytest.mark.filterwarnings("ignore::hubbub.errors.PrivacyLeakWarning")
+@pytest.mark.parametrize("backend", ["loky", "threading"])
+def test_enclosing_ledger_is_charged_by_every_worker(backend: str, data, tmp_path):
+    with Ledger(Budget(3.0, 1e-5), tmp_path / "ledger.json") as ledger, parallel_backend(backend, n_jobs=2):
+        cross_val_score(model(method="plain"), *data, cv=4)
+    assert len(Ledger.open(ledger.path).entries) == 4
+
+
+def test_enclosing_ledger_in_memory_refuses_other_processes(data):
+    with Ledger(Budget(3.0, 1e-5)), pytest.raises(InvalidInput, match="ledger must live in a file"):
+        pickle.dumps(model())
+    fitted = model().fit(*data)
+    with Ledger(BUDGET):
+        pickle.dumps(fitted)  # a fitted model is only a result
+
+
+def test_score_is_a_leak(data):
+    fitted = model().fit(*data)
+    with pytest.warns(PrivacyLeakWarning, match="score is computed from the rows as they are"):
+        assert fitted.score(*data) < 1
 
 
 def test_clone_keeps_the_same_purse_and_engine_settings():
@@ -158,6 +184,11 @@ def test_one_bound_per_column(data):
         ({"prior_precision": 0.0}, "prior_precision must be positive"),
         ({"noise_precision": float("nan")}, "noise_precision must be positive"),
         ({"budget": 1.0}, "budget must be a Budget, got budget=1.0"),
+        ({"ledger": "l.json"}, "ledger must be a Ledger, got ledger='l.json'"),
+        ({"engine": "local"}, "engine must be an engine, got engine='local'"),
+        ({"engine": LocalEngine}, "engine must be an engine"),
+        ({"x_bound": {"a": 1}}, "x_bound must be one number or one per column"),
+        ({"prior_precision": "a"}, "prior_precision must be positive"),
         ({"engine": LocalEngine(tolerated=399)}, "tolerated must be at most N - 2 = 398"),
         ({"engine": LocalEngine(fraction_bits=52)}, "fraction_bits must be at most"),
     ],
@@ -165,7 +196,7 @@ def test_one_bound_per_column(data):
 def test_bad_parameters_are_one_line_and_cost_nothing(change, message: str, data):
     ledger = Ledger(BUDGET)
     with pytest.raises(InvalidInput, match=message) as caught:
-        model(**{"ledger": ledger, "method": "plain", **change}).fit(*data)
+        model(**{"method": "plain", "ledger": ledger, **change}).fit(*data)
     assert "\n" not in str(caught.value)
     assert ledger.entries == ()
 
@@ -184,7 +215,7 @@ def test_bad_values_are_one_line_and_cost_nothing(where: str, value: float, data
 def test_constant_column_is_one_line(data):
     X, y = data
     X = np.column_stack([X, np.full(400, 3.0)])
-    with pytest.raises(InvalidInput, match=r"X must have no constant column, got X\[:, 3\]=3 throughout"):
+    with pytest.raises(InvalidInput, match=r"X must have no constant column, got one value throughout X\[:, 3\]"):
         model().fit(X, y)
 
 

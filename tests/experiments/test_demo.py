@@ -58,19 +58,20 @@ def test_compute_sees_only_noise(result):
     assert result.view.hidden.max() > 10 * result.view.hidden.mean()  # the data behind it is far from uniform
 
 
-def test_seed_reproduces_and_no_seed_is_a_guarantee():
+def test_seed_reproduces_and_a_demonstration_says_what_it_is():
     small = DemoConfig(clients=100, repeats=2, seed=4)
     first, second = run_demo(small), run_demo(small)
     for method in METHODS:
         assert (first.errors[method] == second.errors[method]).all()
     assert not first.privacy.is_guarantee
-    assert run_demo(DemoConfig(clients=100, repeats=1)).privacy.is_guarantee
+    (reservation,) = run_demo(DemoConfig(clients=100, repeats=1)).privacy.reservations
+    assert reservation.startswith("this is a demonstration")
 
 
 @pytest.mark.parametrize(("change", "message"), [
     ({"clients": 1599}, r"clients must be in 3..1598, got clients=1599"), ({"clients": 2}, "clients must be in"),
     ({"repeats": 0}, "repeats must be at least 1"), ({"epsilon": 0}, "epsilon must be positive"),
-    ({"tolerated": 999}, "tolerated must be at most"), ({"computes": 1}, "computes must be at least 2"),
+    ({"tolerated": 999}, "tolerated must be at most"), ({"computes": 1}, "computes must be a whole number in 2..1000"), ({"seed": -1}, "seed must be a whole number"),
 ])  # fmt: skip
 def test_bad_configuration_is_one_line(change: dict[str, int], message: str):
     with pytest.raises(InvalidInput, match=message):

@@ -52,6 +52,7 @@ def test_gaussian_is_the_textbook_posterior(rng: np.random.Generator):
     np.testing.assert_allclose(posterior.mean, [values.mean(), values.var()], rtol=5e-3)
     draws = posterior.sample(100_000, seed=1)
     np.testing.assert_allclose(draws.mean(axis=0), posterior.mean, rtol=5e-3)
+    np.testing.assert_allclose(draws.std(axis=0), posterior.std, rtol=2e-2)
     np.testing.assert_allclose(np.quantile(draws, [0.05, 0.95], axis=0).T, posterior.interval(0.9), rtol=1e-2)
 
 
@@ -115,6 +116,8 @@ def test_ledger_is_charged_and_refuses():
         (Bernoulli((0.0, 1.0)), np.ones(5), "a must be positive"),
         (GaussianMean(1.0, variance=-1.0), np.ones(5), "variance must be positive and finite, got variance=-1.0"),
         (GaussianMean(0.0, variance=1.0), np.ones(5), "bound must be positive"),
+        (Bernoulli(), np.array([0.0, 7.0, 1.0]), "values must be 0 or 1, got values=7.0"),
+        (PoissonRate(5.0), np.array([0.0, -3.0, 1.0]), "values must be a whole number >= 0, got values=-3.0"),
         (Bernoulli(), np.array([0.0, np.nan, 1.0]), r"values must be finite, got values\[1, 0\]=nan"),
         (Bernoulli(), np.array(["a", "b", "c"]), "values must be numeric"),
         (Bernoulli(), np.ones((5, 2)), "values must be an array with 1 columns"),

@@ -6,13 +6,14 @@ import copy
 import json
 import multiprocessing
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import dp_accounting
 import pytest
 
-from hubbub.errors import BudgetExceeded, InvalidInput, RoundRefused
-from hubbub.privacy import Budget, GaussianEvent, Ledger, current_ledger, noise_multiplier, split
+from hubbub.errors import BudgetExceeded, InvalidInput
+from hubbub.privacy import Budget, Entry, GaussianEvent, Ledger, current_ledger, noise_multiplier, split
 
 BUDGET = Budget(1.0, 1e-5)
 WHOLE = GaussianEvent(noise_multiplier(BUDGET))
@@ -41,28 +42,22 @@ def test_refused_charge_leaves_the_ledger_as_it_was(ledger: Ledger):
     ledger.charge("two", second)
 
 
-def test_refused_round_gives_the_charge_back(ledger: Ledger):
-    with pytest.raises(RoundRefused), ledger.spending("round", WHOLE):
-        assert ledger.epsilon == pytest.approx(1.0, rel=1e-6)  # charged before anything is released
-        raise RoundRefused("too-few-clients", "too few")
-    assert ledger.entries == ()
-    ledger.charge("fit", WHOLE)
-
-
-def test_crashed_round_keeps_the_charge(ledger: Ledger):
-    """Nobody knows what a crashed round has shown, so it counts as spent."""
-    with pytest.raises(ZeroDivisionError), ledger.spending("round", WHOLE):
-        raise ZeroDivisionError
-    assert len(ledger.entries) == 1
-
-
-def test_giving_back_takes_the_right_entry(ledger: Ledger):
+def test_refund_takes_the_right_entries(ledger: Ledger):
     event = GaussianEvent(split(BUDGET, [1, 1, 1, 1])[0])
+    entries = [Entry("refused", event), Entry("refused too", event)]
     ledger.charge("kept", event)
-    with pytest.raises(RoundRefused), ledger.spending("refused", event):
-        ledger.charge("meanwhile", event)
-        raise RoundRefused("too-few-clients", "too few")
+    ledger.charge_entries(entries)
+    ledger.charge("meanwhile", event)
+    ledger.refund(entries)
     assert [entry.label for entry in ledger.entries] == ["kept", "meanwhile"]
+
+
+def test_several_entries_are_charged_together_or_not_at_all(ledger: Ledger):
+    first, second, third = (GaussianEvent(m) for m in split(BUDGET, [1, 1, 0.01]))
+    ledger.charge("one", first)
+    with pytest.raises(BudgetExceeded):
+        ledger.charge_entries([Entry("two", second), Entry("three", GaussianEvent(third.noise_multiplier / 50))])
+    assert len(ledger.entries) == 1
 
 
 def test_copies_are_the_same_purse(ledger: Ledger):
@@ -74,7 +69,8 @@ def test_history_is_readable(ledger: Ledger):
     ledger.charge("deviations", GaussianEvent(20.0))
     text = str(ledger)
     assert "Ledger of (epsilon=1, delta=1e-05)" in text
-    assert "1. deviations: GaussianEvent(noise_multiplier=20.0)" in text
+    assert "1. deviations: epsilon 0.1" in text
+    assert "on its own" in text
     assert "releases=1" in repr(ledger)
 
 
@@ -140,6 +136,37 @@ def test_foreign_events_are_charged_in_memory_only(tmp_path: Path):
     assert in_memory.epsilon > 0
     with pytest.raises(InvalidInput, match="event must be Gaussian in a ledger file"):
         Ledger(BUDGET, tmp_path / "l.json").charge("count", laplace)
+
+
+def test_threads_never_overspend():
+    """Twenty threads, eight charges fit: the ledger is asked and written under one lock."""
+    ledger = Ledger(BUDGET)
+    event = GaussianEvent(split(BUDGET, [1] * 8)[0])
+
+    def charge(_: int) -> bool:
+        try:
+            ledger.charge("fit", event)
+        except BudgetExceeded:
+            return False
+        return True
+
+    with ThreadPoolExecutor(20) as pool:
+        assert sum(pool.map(charge, range(60))) == len(ledger.entries) == 8
+
+
+def test_entering_twice_leaves_no_trace():
+    ledger = Ledger(BUDGET)
+    with ledger, ledger:
+        assert current_ledger() is ledger
+    assert current_ledger() is None
+
+
+def test_ledger_needs_a_budget_and_an_ordinary_file(tmp_path: Path):
+    with pytest.raises(InvalidInput, match="budget must be a Budget, got budget=3.0"):
+        Ledger(3.0)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="ledger must be a writable file"):
+        Ledger(BUDGET, tmp_path)
+    assert not (tmp_path.parent / f"{tmp_path.name}.lock").exists()
 
 
 def test_context_manager_sets_the_current_ledger():

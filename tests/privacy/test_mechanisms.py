@@ -27,10 +27,16 @@ def test_least_noise_left_is_sigma_std(n: int, t: int, sigma: float):
     assert mechanism.event.noise_multiplier == sigma
 
 
-@pytest.mark.parametrize(("n", "t"), [(1, 0), (2, 1), (5, 4), (5, 5), (0, 0)])
+@pytest.mark.parametrize(("n", "t"), [(2, 1), (5, 4), (5, 5)])
 def test_too_few_clients_is_one_line(n: int, t: int):
     with pytest.raises(InvalidInput, match=r"tolerated must be at most N - 2 = .*, got tolerated=.*N - T - 1 >= 1"):
         DistributedGaussian(1.0, 1.0, n, t)
+
+
+@pytest.mark.parametrize("n", [-5, 0, 1, 2.5])
+def test_number_of_clients_is_a_whole_number_from_two(n: float):
+    with pytest.raises(InvalidInput, match="clients must be a whole number >= 2, got clients="):
+        DistributedGaussian(1.0, 1.0, n, 0)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("field", "args"), [

@@ -32,7 +32,7 @@ def test_text_answers_a_data_protection_officers_questions():
         "Guarantee:", "(epsilon=1, delta=1e-05)-differential privacy",
         "Unit of privacy:", "one client's whole sample", "Adjacency:", "replace-one",
         "epsilon 1 at delta 1e-05, 2 round(s)", "N = 200 clients, of whom T = 4 may collude or drop out", "M = 3 Computes",
-        "1 dropped out", "3 colluder(s) still covered", "Holds against", "2 of the", "Not promised",
+        "1 dropped out", "3 colluder(s) still covered", "Holds against", "up to 2 of the 3 Computes", "Not promised",
         "if all 3 Computes pool their shares", "noise of standard deviation", "one process", "operating system",
     ]:  # fmt: skip
         assert part in " ".join(text.split()), part
@@ -58,6 +58,22 @@ def test_too_many_simulated_colluders_are_labelled():
     assert not made.is_guarantee
     assert "2 simulated colluders exceed the 1 still covered" in str(made)
     assert report(LocalEngine(tolerated=2, colluders=(0, 1))).is_guarantee
+
+
+@pytest.mark.parametrize("multiplier", [0.0, 0.5])
+def test_noise_that_does_not_meet_the_budget_is_labelled(multiplier: float):
+    """Classic calibration beyond its range, or no noise at all: the report does the sum itself."""
+    release = LocalEngine().private_sum(ROWS, Means((1.0, 1.0)), multiplier)
+    made = PrivacyReport(BUDGET, (Round("mean", release),))
+    assert not made.is_guarantee
+    assert "more than the budget" in " ".join(str(made).split())
+
+
+def test_meaning_is_said_in_plain_words():
+    text = " ".join(str(report()).split())
+    assert "at most 2.72 times as likely or unlikely, up to a probability of 1e-05" in text
+    assert "all parties were simulated in one process" in text
+    assert "covers one fit" in text
 
 
 def test_caveats_of_the_caller_are_labelled():

@@ -7,9 +7,9 @@ import dataclasses
 import numpy as np
 import pytest
 
-from hubbub.errors import InvalidInput, RoundRefused
+from hubbub.errors import CannotCombine, InvalidInput, RoundRefused
 from hubbub.randomness import Randomness
-from hubbub.roles import accept, agree, combine_sums, contribute, release, roster_digest, roster_of
+from hubbub.roles import accept, agree, combine_sums, contribute, refuse, release, roster_digest, roster_of
 from hubbub.securesum import Context, Report, Share, encode_share, seal
 from roles.conftest import Stage, make_stage
 
@@ -123,6 +123,19 @@ def test_after_release_the_shares_are_gone_and_no_report_is_taken(stage: Stage):
     assert [error.reason for error in rejected] == ["closed"]
 
 
+def test_refused_round_deletes_the_shares_and_never_releases(stage: Stage):
+    state, _ = accept(stage.compute(0), stage.inbox(0))
+    refused = refuse(state)
+    assert refused.held == {}
+    with pytest.raises(RoundRefused) as caught:
+        release(refused, EVERYBODY)
+    assert caught.value.reason == "refused"
+    _, rejected = accept(refused, stage.inbox(0))
+    assert {error.reason for error in rejected} == {"closed"}
+    released, _ = release(state, EVERYBODY)
+    assert refuse(released) is released  # too late: what is out is out
+
+
 @pytest.mark.parametrize("roster", [(*EVERYBODY[:5], "stranger"), (*EVERYBODY[:5], "c0")])
 def test_roster_with_a_stranger_or_a_double_is_refused(stage: Stage, roster: tuple[str, ...]):
     state, _ = accept(stage.compute(0), stage.inbox(0))
@@ -143,7 +156,7 @@ def test_sums_that_do_not_belong_together_are_refused(stage: Stage):
         ([dataclasses.replace(sums[0], round=1), *sums[1:]], "wrong-study"),
         ([dataclasses.replace(sums[0], study=bytes(32)), *sums[1:]], "wrong-study"),
     ]:
-        with pytest.raises(RoundRefused) as caught:
+        with pytest.raises(CannotCombine) as caught:
             combine_sums(stage.study, 0, wrong)
         assert caught.value.reason == reason
 

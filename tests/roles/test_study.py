@@ -35,16 +35,16 @@ def test_same_study_same_bytes_in_another_process():
 @pytest.mark.parametrize(
     "changed",
     [
-        Study(101, 3, KEYS, (PLAN,)),
-        Study(100, 2, KEYS, (PLAN,)),
+        Study(101, 3, KEYS, (plan_round(Means((1.0, 2.0)), 2.0, 101, 3),)),
+        Study(100, 2, KEYS, (plan_round(Means((1.0, 2.0)), 2.0, 100, 2),)),
         Study(100, 3, KEYS[:2], (PLAN,)),
         Study(100, 3, KEYS[::-1], (PLAN,)),
         Study(100, 3, KEYS, (PLAN, PLAN)),
         Study(100, 3, KEYS, (plan_round(Means((1.0, 2.0)), 1.9, 100, 3),)),
         Study(100, 3, KEYS, (plan_round(Means((1.0, 2.1)), 2.0, 100, 3),)),
         Study(100, 3, KEYS, (plan_round(Means((1.0, 2.0)), 2.0, 100, 3, fraction_bits=10),)),
-        Study(100, 3, KEYS, (dataclasses.replace(PLAN, mechanism=DistributedGaussian(2.0, 4.0, 100, 3)),)),
-        Study(100, 3, KEYS, (dataclasses.replace(PLAN, fixed_point=FixedPoint(9)),)),
+        Study(100, 3, KEYS, (dataclasses.replace(PLAN, mechanism=DistributedGaussian(2.0, 5.0, 100, 3)),)),
+        Study(100, 3, KEYS, (dataclasses.replace(PLAN, fixed_point=FixedPoint(PLAN.fixed_point.fraction_bits + 1)),)),
     ],
 )
 def test_any_change_changes_the_hash(changed: Study):
@@ -77,8 +77,8 @@ def test_largest_possible_sum_fits_the_ring():
 
 
 def test_ring_that_is_too_small_is_one_line():
-    with pytest.raises(InvalidInput, match=r"fraction_bits must be .*the ring is too small"):
-        plan_round(Means((1.0,)), 1e18, 10**6, 0)
+    with pytest.raises(InvalidInput, match=r"fraction_bits must be so large .*the ring is too small"):
+        plan_round(Means((1.0,)), 1e-12, 10**12, 0)
 
 
 def test_wanted_grid_that_overflows_is_refused():
@@ -87,10 +87,25 @@ def test_wanted_grid_that_overflows_is_refused():
 
 
 def test_study_needs_two_computes_and_enough_clients():
-    with pytest.raises(InvalidInput, match="computes must be at least 2"):
+    with pytest.raises(InvalidInput, match=r"computes must be a whole number in 2..1000"):
         Study(100, 3, KEYS[:1], (PLAN,))
     with pytest.raises(InvalidInput, match="tolerated must be at most"):
         Study(4, 3, KEYS, (PLAN,))
+
+
+def test_a_study_is_not_taken_at_its_word():
+    """Too little noise for the statistic, one key twice, or rounds planned for another N and T: refused."""
+    weak = dataclasses.replace(PLAN, mechanism=DistributedGaussian(2.0, 1e-3, 100, 3))
+    with pytest.raises(InvalidInput, match="sensitivity must be at least .*do not take part"):
+        Study(100, 3, KEYS, (weak,))
+    coarse = dataclasses.replace(PLAN, fixed_point=FixedPoint(0))
+    with pytest.raises(InvalidInput, match="fraction_bits must be so large"):
+        Study(100, 3, KEYS, (coarse,))
+    with pytest.raises(InvalidInput, match="keys must be distinct"):
+        Study(100, 3, (KEYS[0], KEYS[1], KEYS[0]), (PLAN,))
+    for n, t in ((100, 4), (101, 3)):
+        with pytest.raises(InvalidInput, match=r"rounds must be planned for N="):
+            Study(n, t, KEYS, (PLAN,))
 
 
 def test_study_shows_no_private_key():

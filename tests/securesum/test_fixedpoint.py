@@ -45,8 +45,10 @@ def test_what_does_not_fit_is_refused(value: float):
 @given(clients=st.integers(2, 10**9), magnitude=st.floats(1e-6, 1e6))
 def test_chosen_grid_has_room_for_the_largest_sum_and_no_finer_one_has(clients: int, magnitude: float):
     bits = choose_fraction_bits(clients, magnitude)
-    assert clients * magnitude * 2.0**bits < 2.0**62 * (1 + 1e-9)
-    assert bits == 52 or clients * magnitude * 2.0 ** (bits + 1) > 2.0**62 * (1 - 1e-9)
+    assert clients * magnitude * 2.0**bits <= 2.0**62 * (1 + 1e-9)
+    assert magnitude * 2.0**bits <= 2.0**52 * (1 + 1e-9)  # a double resolves single steps up to the largest value
+    finer = magnitude * 2.0 ** (bits + 1)
+    assert max(clients * finer / 2.0**62, finer / 2.0**52) > 1 - 1e-9
 
 
 def test_wanted_grid_that_overflows_is_refused_and_the_largest_named():
@@ -59,5 +61,5 @@ def test_wanted_grid_that_overflows_is_refused_and_the_largest_named():
 
 
 def test_absurd_grid_is_refused():
-    with pytest.raises(InvalidInput, match="fraction_bits must be at most 52"):
-        FixedPoint(60)
+    with pytest.raises(InvalidInput, match="fraction_bits must be a whole number in -900..900"):
+        FixedPoint(1000)

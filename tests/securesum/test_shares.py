@@ -122,9 +122,9 @@ def test_shares_never_show_their_content():
         assert str(share.expand()[0]) not in f"{share} {share!r}"
 
 
-@pytest.mark.parametrize("computes", [-1, 0, 1])
+@pytest.mark.parametrize("computes", [-1, 0, 1, 2.5, 1001])
 def test_fewer_than_two_computes_is_one_line(computes: int):
-    with pytest.raises(InvalidInput, match="computes must be at least 2, got computes="):
+    with pytest.raises(InvalidInput, match="computes must be a whole number in 2..1000, got computes="):
         split(np.zeros(1, dtype=np.uint64), computes, 0, Randomness.system())
 
 

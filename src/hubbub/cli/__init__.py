@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 
 
@@ -12,10 +13,13 @@ def main(argv: list[str] | None = None) -> int:
     from hubbub.cli.app import app
     from hubbub.errors import HubbubError
 
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without Unicode gets question marks, not a crash
     try:
         app(argv, exit_on_error=False, print_error=False, result_action="return_value")
     except CycloptsError as error:
-        return _fail(" ".join(str(error).split()))
+        return _fail(str(error))
     except HubbubError as error:
         return _fail(str(error))
     except KeyboardInterrupt:
@@ -24,11 +28,13 @@ def main(argv: list[str] | None = None) -> int:
     except BrokenPipeError:
         sys.stderr.close()
         return 0
+    except OSError as error:
+        return _fail(f"output must be writable, got {error.filename or 'standard output'}: {error.strerror}")
     return 0
 
 
 def _fail(message: str) -> int:
-    print(f"hubbub: error: {message}", file=sys.stderr)
+    print(f"hubbub: error: {' '.join(message.split())}", file=sys.stderr)
     return 2
 
 

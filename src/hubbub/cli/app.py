@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
-from cyclopts import App, Parameter
+from cyclopts import App, Parameter, Token
 
 from hubbub import __version__
 
@@ -22,11 +23,21 @@ app = App(
     """,
 )
 
+
+def _whole(_: object, tokens: Sequence[Token]) -> int:
+    """Whole numbers only: `--computes 2.5` is a mistake, not 2."""
+    try:
+        return int(tokens[0].value)
+    except ValueError:
+        raise ValueError(f"must be a whole number, got {tokens[0].value}") from None
+
+
+Whole = Parameter(converter=_whole)
 Json = Annotated[bool, Parameter(name="--json", negative="", help="Print one JSON object to standard output.")]
 Epsilon = Annotated[float, Parameter(help="Privacy budget epsilon > 0; 1 is common, above 5 protects little.")]
 Delta = Annotated[float, Parameter(help="Privacy budget delta in (0, 1); choose it below 1/N.")]
-Computes = Annotated[int, Parameter(help="M, the number of Computes (at least 2).")]
-Tolerate = Annotated[int, Parameter(help="T, how many clients may collude or drop out.")]
+Computes = Annotated[int, Whole, Parameter(help="M, the number of Computes (at least 2).")]
+Tolerate = Annotated[int, Whole, Parameter(help="T, how many clients may collude or drop out.")]
 Method = Annotated[
     Literal["projected", "plain"],
     Parameter(help="projected: two rounds, tighter clipping. plain: one round."),
@@ -35,18 +46,18 @@ XBound = Annotated[
     str,
     Parameter(help="Public bound of the features: one number, one per feature (1,2,3) or name=value pairs."),
 ]
-Seed = Annotated[int | None, Parameter(help="Reproducible simulation; protects nobody, and the report says so.")]
+Seed = Annotated[int | None, Whole, Parameter(help="Reproducible simulation; protects nobody, and the report says so.")]
 
 
 @app.command
 def demo(
     *,
-    clients: Annotated[int, Parameter(help="How many simulated clients.")] = 1000,
+    clients: Annotated[int, Whole, Parameter(help="How many simulated clients.")] = 1000,
     epsilon: Epsilon = 1.0,
     delta: Delta = 1e-4,
     computes: Computes = 3,
     tolerate: Tolerate = 5,
-    repeats: Annotated[int, Parameter(help="Random splits; the table shows medians.")] = 20,
+    repeats: Annotated[int, Whole, Parameter(help="Random splits; the table shows medians.")] = 20,
     seed: Seed = None,
     plot: Annotated[Path | None, Parameter(help="Also write the picture here (png, svg or pdf).")] = None,
     json: Json = False,
@@ -135,11 +146,11 @@ def predict(
 @app.command
 def explain(
     *,
-    clients: Annotated[int, Parameter(help="N, the number of clients.")],
-    features: Annotated[int, Parameter(help="d, the number of features.")],
+    clients: Annotated[int, Whole, Parameter(help="N, the number of clients.")],
+    features: Annotated[int, Whole, Parameter(help="d, the number of features.")],
     epsilon: Epsilon,
     delta: Delta,
-    x_bound: XBound = "1",
+    x_bound: Annotated[str, Parameter(help="Public bound of the features: one number, or one per feature.")] = "1",
     y_bound: Annotated[float, Parameter(help="Public bound of the target.")] = 1.0,
     computes: Computes = 3,
     tolerate: Tolerate = 0,
@@ -169,9 +180,9 @@ def experiment(
         Literal["sound", "paper", "published"],
         Parameter(name="--as", help="sound: a guarantee. paper: its text. published: its program."),
     ] = "sound",
-    repeats: Annotated[int | None, Parameter(help="Random splits [default: the paper's number].")] = None,
-    seed: Annotated[int, Parameter(help="The same seed gives the same rows, whatever --jobs is.")] = 0,
-    jobs: Annotated[int | None, Parameter(help="Processes [default: one per core].")] = None,
+    repeats: Annotated[int | None, Whole, Parameter(help="Random splits [default: the paper's number].")] = None,
+    seed: Annotated[int, Whole, Parameter(help="The same seed gives the same rows, whatever --jobs is.")] = 0,
+    jobs: Annotated[int | None, Whole, Parameter(help="Processes [default: one per core].")] = None,
     data: Annotated[
         Path | None, Parameter(help="Folder of the drug-sensitivity files (fig3) [default: HUBBUB_DATA].")
     ] = None,

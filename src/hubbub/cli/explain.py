@@ -14,7 +14,9 @@ from hubbub.errors import invalid
 from hubbub.models.linear_regression import DEVIATIONS_SHARE
 from hubbub.models.thresholds import find_thresholds
 from hubbub.privacy import Budget, split
-from hubbub.roles import RoundPlan
+from hubbub.randomness import Randomness
+from hubbub.roles import RoundPlan, Study, contribute
+from hubbub.securesum import PrivateKey, encode_report
 from hubbub.statistics import Box, Regression, SecondMoments
 
 
@@ -62,8 +64,16 @@ def _round(label: str, plan: RoundPlan, clients: int, computes: int) -> dict[str
         "noise_multiplier": m.noise_multiplier, "sigma_std": m.sigma_std, "sigma_client": m.sigma_client,
         "noise_std": m.sigma_release(clients), "noise_std_of_the_mean": m.sigma_release(clients) / clients,
         "largest_term": plan.statistic.magnitude, "fraction_bits": plan.fixed_point.fraction_bits,
-        "upload_bytes": 8 * plan.dimension + 32 * (computes - 1),
+        "upload_bytes": 8 * plan.dimension + 32 * (computes - 1), "sealed_upload_bytes": _sealed_bytes(plan, computes),
     }  # fmt: skip
+
+
+def _sealed_bytes(plan: RoundPlan, computes: int) -> int:
+    """What one client really sends: made, sealed and encoded, with a sample of zeros."""
+    keys = tuple(PrivateKey.generate().public() for _ in range(computes))
+    study = Study(plan.mechanism.clients, plan.mechanism.tolerated, keys, (plan,))
+    reports = contribute(study, 0, "client-00000000", np.zeros(plan.statistic.columns), Randomness.system())
+    return sum(len(encode_report(report)) for report in reports)
 
 
 def _print(result: dict[str, object], rounds: list[dict[str, object]]) -> None:
@@ -72,6 +82,10 @@ def _print(result: dict[str, object], rounds: list[dict[str, object]]) -> None:
         f"Sharing the noise among clients costs a factor {result['extra_variance_factor']:.4f} in variance "
         "over a trusted aggregator."
     )
+    if float(str(result["delta"])) >= 1 / int(str(result["clients"])):
+        console.print("Take care: delta is not below 1/N; choose it smaller.")
+    if float(str(result["epsilon"])) > 5:
+        console.print("Take care: an epsilon above 5 protects little.")
     if result["thresholds"]:
         console.print(
             "The regression round clips at a multiple of each column's deviation, found in round 1; "
@@ -82,7 +96,7 @@ def _print(result: dict[str, object], rounds: list[dict[str, object]]) -> None:
         "sigma_client": "noise of one client", "noise_std": "noise in the sum",
         "noise_std_of_the_mean": "noise in the mean",
         "largest_term": "largest possible term", "fraction_bits": "fraction bits",
-        "upload_bytes": "upload per client (bytes)",
+        "upload_bytes": "shares of one client (bytes)", "sealed_upload_bytes": "sealed upload (bytes)",
     }  # fmt: skip
     table = Table("", *(str(r["label"]) for r in rounds))
     for key, name in names.items():

@@ -6,11 +6,17 @@ import time
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
 from rich.table import Table as RichTable
+from rich.text import Text
 
-from hubbub.cli.output import PICTURES, check_writable, console, print_json
+from hubbub.arrays import Floats
+from hubbub.cli.output import PICTURES, check_distinct, check_writable, console, print_json
 from hubbub.cli.table import parse_bounds, read_table
+from hubbub.engines import LocalEngine
 from hubbub.errors import InvalidInput, invalid
+from hubbub.estimators.linear_regression import PrivateLinearRegression
+from hubbub.estimators.stored import INTERVALS, StoredModel
 from hubbub.privacy import Budget, Ledger, check_population
 
 
@@ -23,6 +29,7 @@ def run(
     """Read, fit, print."""
     started = time.perf_counter()
     budget = Budget(epsilon, delta)
+    check_distinct(file=file, ledger=ledger, plot=plot, out=out)
     check_writable("--plot", plot, endings=PICTURES)
     check_writable("--out", out, endings=(".json",))
     purse = _ledger(ledger, total_epsilon, budget)
@@ -32,10 +39,6 @@ def run(
     X = table.numbers(names)
     check_population(len(y), tolerate)
     _check_constant(names, X)
-
-    from hubbub.engines import LocalEngine
-    from hubbub.estimators.linear_regression import PrivateLinearRegression
-    from hubbub.estimators.stored import StoredModel
 
     model = PrivateLinearRegression(
         budget=budget,
@@ -47,6 +50,13 @@ def run(
         ledger=purse,
     ).fit(X, y)
     stored = StoredModel.of(model, names, target)
+    seconds = time.perf_counter() - started
+    if json:
+        print_json({**stored.summary(), "n": len(y), "epsilon": epsilon, "delta": delta, "method": method,
+                    "privacy": stored.privacy, "ledger": None if purse is None else purse.as_dict(),
+                    "seconds": seconds})  # fmt: skip
+    else:
+        _print(stored, str(model.privacy_), purse)
     if out is not None:
         stored.save(out)
     if plot is not None:
@@ -54,22 +64,15 @@ def run(
 
         title = f"{target}, {budget}-DP" + ("" if model.privacy_.is_guarantee else " (simulation, not a guarantee)")
         forest_plot(plot, names, stored.mean, stored.posterior.interval(0.9), title)
-    seconds = time.perf_counter() - started
-    if json:
-        print_json({**stored.summary(), "n": len(y), "epsilon": epsilon, "delta": delta,
-                    "method": method, "privacy": stored.privacy, "seconds": seconds})  # fmt: skip
-        return
-    _print(stored, str(model.privacy_), purse)
 
 
-def _print(stored: object, privacy: str, purse: Ledger | None) -> None:
-    from hubbub.estimators.stored import StoredModel
-
-    assert isinstance(stored, StoredModel)
-    table = RichTable("coefficient", "mean", "std", "90 % interval")
+def _print(stored: StoredModel, privacy: str, purse: Ledger | None) -> None:
+    table = RichTable("coefficient", "mean", "std", "90 % interval *")
     for name, row in stored.coefficients().items():
-        table.add_row(name, f"{row['mean']:.4g}", f"{row['std']:.3g}", f"{row['low']:.4g} .. {row['high']:.4g}")
+        interval = f"{row['low']:.4g} .. {row['high']:.4g}"
+        table.add_row(Text(name), f"{row['mean']:.4g}", f"{row['std']:.3g}", interval)
     console.print(table)
+    console.print(f"* {INTERVALS}\n", markup=False)
     console.print(privacy, markup=False)
     if purse is not None:
         console.print(f"\n{purse}", markup=False)
@@ -87,14 +90,11 @@ def _feature_names(features: str | None, target: str, header: tuple[str, ...]) -
     return names
 
 
-def _check_constant(names: list[str], X: object) -> None:
-    import numpy as np
-
-    constant = np.flatnonzero(np.ptp(np.asarray(X), axis=0) == 0)
+def _check_constant(names: list[str], X: Floats) -> None:
+    constant = np.flatnonzero(np.ptp(X, axis=0) == 0)
     if constant.size:
-        raise InvalidInput(
-            f"column {names[constant[0]]} must vary, got one value throughout; leave it out with --features"
-        )
+        name = names[constant[0]]
+        raise InvalidInput(f"column {name} must vary, got one value throughout; leave it out with --features")
 
 
 def _ledger(path: Path | None, total_epsilon: float | None, budget: Budget) -> Ledger | None:

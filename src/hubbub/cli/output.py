@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -55,9 +54,25 @@ def check_writable(option: str, path: Path | None, *, endings: tuple[str, ...] =
         return
     if endings and path.suffix.lower() not in endings:
         raise InvalidInput(f"{option} must end in {', '.join(endings)}, got {option}={path}; rename it")
-    folder = path.absolute().parent
-    if path.is_dir() or not folder.is_dir() or not os.access(path if path.exists() else folder, os.W_OK):
-        raise InvalidInput(f"{option} must be a file in a writable folder, got {option}={path}; choose another place")
+    try:
+        new = not path.exists()
+        if not new and not path.is_file():
+            raise OSError(0, "not an ordinary file")
+        open(path, "ab").close()
+        if new:
+            path.unlink()
+    except OSError as error:
+        raise InvalidInput(
+            f"{option} must be a file in a writable folder, got {option}={path}: {error.strerror}; choose another place"
+        ) from None
+
+
+def check_distinct(**paths: Path | None) -> None:
+    """Refuse one file named twice: writing one would destroy the other."""
+    seen: dict[Path, str] = {}
+    for option, path in paths.items():
+        if path is not None and (other := seen.setdefault(path.resolve(), option)) != option:
+            raise InvalidInput(f"{option} must be another file than {other}, got {path} for both; rename one")
 
 
 PICTURES = (".png", ".svg", ".pdf")

@@ -20,6 +20,8 @@ class Table:
     path: Path
     header: tuple[str, ...]
     cells: list[list[str]]
+    lines: list[int]
+    """The line of the file at which each row ends."""
 
     def numbers(self, names: Sequence[str]) -> Floats:
         """(n, len(names)) finite numbers of these columns."""
@@ -42,8 +44,8 @@ class Table:
         if not np.isfinite(value):
             what = "empty" if not cell.strip() else repr(cell)
             raise InvalidInput(
-                f"column {name} must hold finite numbers, got {what} in line {number + 2} of {self.path}; "
-                "correct or drop that row, or leave the column out with --features"
+                f"column {name} must hold finite numbers, got {what} in line {self.lines[number]} of {self.path}; "
+                "correct or drop that row, or leave the column out"
             )
         return value
 
@@ -55,22 +57,24 @@ def read_table(path: Path) -> Table:
             first = file.readline()
             delimiter = max(",;\t", key=first.count)
             file.seek(0)
-            rows = [row for row in csv.reader(file, delimiter=delimiter) if row]
+            reader = csv.reader(file, delimiter=delimiter)
+            numbered = [(reader.line_num, row) for row in reader if row]
     except OSError as error:
         raise InvalidInput(f"file must be readable, got file={path}: {error.strerror}; check the path") from None
     except (UnicodeDecodeError, csv.Error):
         raise InvalidInput(f"file must be a UTF-8 CSV file, got file={path}; export it as CSV") from None
-    if len(rows) < 2:
-        raise InvalidInput(f"file must have a header and at least one row, got {len(rows)} line(s) in {path}")
-    header = tuple(name.strip() for name in rows[0])
-    if len(set(header)) != len(header):
-        raise InvalidInput(f"header must have distinct names, got {', '.join(header)} in {path}; rename one")
-    for number, row in enumerate(rows[1:], 2):
+    if len(numbered) < 2:
+        raise InvalidInput(f"file must have a header and at least one row, got {len(numbered)} line(s) in {path}")
+    header = tuple(" ".join(name.split()) for name in numbered[0][1])
+    if "" in header or len(set(header)) != len(header):
+        what = "an empty name" if "" in header else "a name twice"
+        raise InvalidInput(f"header must have distinct names, got {what} in {path}; name every column")
+    for line, row in numbered[1:]:
         if len(row) != len(header):
             raise InvalidInput(
-                f"row must have {len(header)} cells like the header, got {len(row)} in line {number} of {path}"
+                f"row must have {len(header)} cells like the header, got {len(row)} in line {line} of {path}"
             )
-    return Table(path, header, rows[1:])
+    return Table(path, header, [row for _, row in numbered[1:]], [line for line, _ in numbered[1:]])
 
 
 def parse_bounds(text: str, names: Sequence[str]) -> list[float]:

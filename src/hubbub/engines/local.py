@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.arrays import Floats, Words, finite_rows
-from hubbub.errors import invalid
+from hubbub.errors import invalid, whole
 from hubbub.privacy import Release, add_share, check_population
 from hubbub.randomness import Randomness
 from hubbub.roles import RoundPlan, Study, check_turnout, decode_release, plan_round, run_round
@@ -24,8 +24,8 @@ class LocalEngine:
     """N clients, M Computes and the combiner in one process.
 
     Noise and shares are really drawn and really cancelled. With `seal=True` (or the name of a suite)
-    every client runs on its own and every share is encrypted and opened: slower, and the very code
-    path of a network. A `seed` makes a simulation reproducible, and the privacy report says so.
+    every client runs on its own and its reports pass as sealed bytes through the roles: slower, and the
+    code path of a network. A `seed` makes a simulation reproducible, and the privacy report says so.
 
     Faults to simulate, as row numbers: `absent` clients never send, `lost_halfway` ones reach only
     the first Compute, `colluders` add no noise.
@@ -43,8 +43,9 @@ class LocalEngine:
 
     def __post_init__(self) -> None:
         check_computes(self.computes)
-        if self.tolerated < 0:
-            raise invalid("tolerated", "at least 0", self.tolerated, "give how many clients may collude or drop out")
+        whole("tolerated", self.tolerated, 0, "give how many clients may collude or drop out")
+        for fault in ("absent", "lost_halfway", "colluders"):
+            object.__setattr__(self, fault, _row_numbers(fault, getattr(self, fault)))
         if not isinstance(self.seal, bool):
             check_suite(self.seal)
         object.__setattr__(self, "_randomness", Randomness.of(self.seed))
@@ -117,3 +118,11 @@ class LocalEngine:
         lost = {f"client-{i}" for i in self.lost_halfway}
         withholding = {f"client-{i}" for i in self.colluders}
         return run_round(study, 0, keys, samples, self._randomness, lost, withholding)[0]
+
+
+def _row_numbers(fault: str, values: object) -> tuple[int, ...]:
+    try:
+        numbers = list(values)  # type: ignore[call-overload]  # whatever it is, list() decides
+    except TypeError:
+        raise invalid(fault, "a list of row numbers", repr(values), "give for example (3, 17)") from None
+    return tuple(dict.fromkeys(whole(fault, number, 0, "give the row numbers of clients") for number in numbers))

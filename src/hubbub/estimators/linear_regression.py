@@ -11,10 +11,11 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hubbub.arrays import Floats, finite_rows
-from hubbub.engines import Engine, LocalEngine
+from hubbub.engines import LocalEngine
 from hubbub.errors import InvalidInput, PrivacyLeakWarning, invalid
 from hubbub.models.linear_regression import DEVIATIONS_SHARE, Fit, fit_plain, fit_projected, normal_posterior
 from hubbub.models.posterior import NormalPosterior
+from hubbub.models.rounds import Engine
 from hubbub.privacy import Budget, Ledger, PrivacyReport, current_ledger, split
 from hubbub.statistics import Box
 
@@ -38,7 +39,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
     ledger : a total budget that every fit charges; default the one of an enclosing `with Ledger(...)`.
     prior_precision, noise_precision : of beta ~ N(0, I/prior_precision), y ~ N(x'beta, 1/noise_precision).
 
-    The columns and the target are taken to be centred: there is no intercept.
+    The columns and the target are taken to be centred: there is no intercept. The posterior treats the noisy sums
+    as exact, so its intervals are too narrow where the noise is large.
 
     Attributes
     ----------
@@ -89,11 +91,25 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         """Posterior predictive mean, with `return_std` also the standard deviation."""
         check_is_fitted(self)
         X = finite_rows("X", validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite=False))
-        mean = X @ self.coef_
-        if not return_std:
-            return mean
-        spread = np.einsum("ij,jk,ik->i", X, self.posterior_.covariance, X)
-        return mean, np.sqrt(spread + 1 / self.noise_precision)
+        mean, std = self.posterior_.predict(X, self.noise_precision)
+        return (mean, std) if return_std else mean
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R^2 on these rows. Computed from them as they are, so outside the privacy guarantee."""
+        warnings.warn(
+            "score is computed from the rows as they are: it is not private, nor is a setting chosen by it; "
+            "use public rows, or keep it to yourself",
+            PrivacyLeakWarning,
+            stacklevel=2,
+        )
+        return float(super().score(X, y, sample_weight))
+
+    def __getstate__(self) -> Any:
+        """In another process the ledger of an enclosing `with` block is charged too, or the pickle is refused."""
+        state = super().__getstate__()
+        if not hasattr(self, "fit_") and self.ledger is None and current_ledger() is not None:
+            state = {**state, "ledger": current_ledger()}
+        return state
 
     def _run(self, rows: Floats, bound: Box, budget: Budget) -> Fit:
         engine = LocalEngine(computes=3) if self.engine is None else self.engine
@@ -118,8 +134,12 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
                 raise invalid(field, f"one of {', '.join(allowed)}", repr(getattr(self, field)), f"use {allowed[0]!r}")
         for field in ("prior_precision", "noise_precision"):
             value = getattr(self, field)
-            if not (np.isfinite(value) and value > 0):
-                raise invalid(field, "positive and finite", value, "1.0 is the paper's choice")
+            if not isinstance(value, int | float | np.number) or not (np.isfinite(value) and value > 0):
+                raise invalid(field, "positive and finite", repr(value), "1.0 is the paper's choice")
+        if self.ledger is not None and not isinstance(self.ledger, Ledger):
+            raise invalid("ledger", "a Ledger", repr(self.ledger), "use Ledger(budget, path='ledger.json')")
+        if self.engine is not None and (isinstance(self.engine, type) or not hasattr(self.engine, "private_sum")):
+            raise invalid("engine", "an engine", repr(self.engine), "use LocalEngine(computes=3)")
         budget = DEFAULT_BUDGET if self.budget is None else self.budget
         if not isinstance(budget, Budget):
             raise invalid("budget", "a Budget", repr(budget), "use Budget(epsilon=1.0, delta=1e-5)")
@@ -135,9 +155,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         X, y = finite_rows("X", X), np.asarray(y, dtype=np.float64)[:, None]
         constant = np.flatnonzero(np.ptp(X, axis=0) == 0)
         if constant.size:
-            raise InvalidInput(
-                f"X must have no constant column, got X[:, {constant[0]}]={X[0, constant[0]]:g} throughout; drop it"
-            )
+            raise InvalidInput(f"X must have no constant column, got one value throughout X[:, {constant[0]}]; drop it")
         return np.hstack([X, y])
 
     def _bound(self, rows: Floats) -> tuple[Box, tuple[str, ...]]:
@@ -151,7 +169,12 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
                 stacklevel=3,
             )
         widest = np.abs(rows).max(axis=0)
-        x = widest[:-1] if self.x_bound is None else np.asarray(self.x_bound, dtype=float)
+        try:
+            x = widest[:-1] if self.x_bound is None else np.asarray(self.x_bound, dtype=float)
+        except (TypeError, ValueError):
+            raise invalid(
+                "x_bound", "one number or one per column", repr(self.x_bound), "give for example 7.5"
+            ) from None
         if x.ndim > 1 or (x.ndim == 1 and x.size != d):
             raise invalid("x_bound", f"one number or {d} of them", f"{x.size} numbers", "give one per column of X")
         y = (widest[-1] or 1.0) if self.y_bound is None else self.y_bound

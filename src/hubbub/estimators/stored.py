@@ -1,4 +1,4 @@
-"""A fitted model as a JSON file: the posterior, the bounds, and the privacy report it came with."""
+"""A fitted model as a JSON file: the posterior and the privacy report it came with."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from hubbub.estimators.linear_regression import PrivateLinearRegression
 
 FORMAT = "hubbub linear regression 1"
+INTERVALS = "90 %, treating the noisy sums as exact: too narrow where the privacy noise is large"
 
 
 @dataclass(frozen=True)
@@ -51,12 +52,11 @@ class StoredModel:
 
     def summary(self) -> dict[str, object]:
         """Plain values for JSON."""
-        return {"target": self.target, "coefficients": self.coefficients()}
+        return {"target": self.target, "coefficients": self.coefficients(), "intervals": INTERVALS}
 
     def predict(self, X: Floats) -> tuple[Floats, Floats]:
         """Posterior predictive mean and standard deviation."""
-        spread = np.einsum("ij,jk,ik->i", X, self.posterior.covariance, X)
-        return X @ self.posterior.mean, np.sqrt(spread + 1 / self.noise_precision)
+        return self.posterior.predict(X, self.noise_precision)
 
     def save(self, path: Path) -> None:
         """Write the JSON file."""
@@ -78,13 +78,18 @@ class StoredModel:
             d = len(content["names"])
             if posterior.mean.shape != (d,) or posterior.covariance.shape != (d, d):
                 raise ValueError
+            precision = float(content["noise_precision"])
+            if not (np.isfinite(posterior.mean).all() and 0 < precision < np.inf):
+                raise ValueError
+            if not np.linalg.eigvalsh(posterior.covariance).min() >= 0:  # so that NaN is refused too
+                raise ValueError
             return cls(
                 list(content["names"]), str(content["target"]), posterior,
-                float(content["noise_precision"]), dict(content["privacy"]),
+                precision, {**content["privacy"]},
             )  # fmt: skip
         except OSError as error:
             raise InvalidInput(f"model must be readable, got model={path}: {error.strerror}; check the path") from None
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError, np.linalg.LinAlgError):
             raise InvalidInput(
                 f"model must be a file written by `hubbub fit --out`, got model={path}; fit it again"
             ) from None

@@ -9,17 +9,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from hubbub.arrays import Floats, Words
-from hubbub.engines import Engine, LocalEngine, TrustedAggregator
+from hubbub.engines import LocalEngine, TrustedAggregator
 from hubbub.errors import invalid
 from hubbub.experiments.datasets import BOUND, red_wine
+from hubbub.experiments.runner import seed_of
 from hubbub.models.baselines import exact_gram, input_perturbation_gram
 from hubbub.models.linear_regression import DEVIATIONS_SHARE, fit_projected, normal_posterior
+from hubbub.models.rounds import Engine
 from hubbub.privacy import Budget, PrivacyReport, noise_multiplier, split
 from hubbub.randomness import Randomness
 from hubbub.roles import Compute, Study, accept, contribute
 from hubbub.securesum import PrivateKey
 from hubbub.statistics import Box, Gram
 
+CAVEATS = ("this is a demonstration: columns were centred and scaled with the data itself, and fitted many times",)
 METHODS = ("nonprivate", "trusted", "distributed", "input_perturbation")
 
 
@@ -38,6 +41,7 @@ class DemoConfig:
     def __post_init__(self) -> None:
         if self.repeats < 1:
             raise invalid("repeats", "at least 1", self.repeats, "20 gives a stable median")
+        Randomness.of(self.seed)  # refuses a bad seed
 
 
 @dataclass(frozen=True)
@@ -103,7 +107,7 @@ def run_demo(config: DemoConfig, tick: Callable[[], object] = lambda: None) -> D
 def _fit(
     method: str, train: Floats, bound: Box, budget: Budget, config: DemoConfig, repeat: int
 ) -> tuple[Gram, PrivacyReport | None]:
-    seed = None if config.seed is None else config.seed * 1_000_003 + repeat
+    seed = None if config.seed is None else seed_of("demo", config.seed, repeat)
     if method == "nonprivate":
         return exact_gram(train), None
     if method == "input_perturbation":
@@ -115,7 +119,7 @@ def _fit(
         train, bound, split(budget, [DEVIATIONS_SHARE, 1 - DEVIATIONS_SHARE]), engine,
         tolerated=config.tolerated if method == "distributed" else 0,
     )  # fmt: skip
-    return fit.gram, PrivacyReport(budget, fit.rounds)
+    return fit.gram, PrivacyReport(budget, fit.rounds, CAVEATS)
 
 
 def _error(gram: Gram, report: PrivacyReport | None, test: Floats) -> float:

@@ -43,16 +43,20 @@ def _data(name: str) -> Floats:
     return DATASETS[name][0]()
 
 
+def _bound(name: str) -> Box:
+    return Box((BOUND,) * (_data(name).shape[1] - 1), BOUND)
+
+
 def run_split(name: str, split: int, mode: Mode, seed: int) -> list[Row]:
     """Mean absolute errors of every method at every epsilon on one random split."""
     _, train_size, test_size = DATASETS[name]
     data = _data(name)
     order = np.random.default_rng(seed_of("fig2", seed, name, split)).permutation(data.shape[0])
     train, test = data[order[:train_size]], data[order[train_size : train_size + test_size]]
-    bound = Box((BOUND,) * (data.shape[1] - 1), BOUND)
+    bound = _bound(name)
     rows: list[Row] = []
     for epsilon in EPSILONS:
-        noise = noise_of(mode, Budget(epsilon, DELTA), np.full(data.shape[1], BOUND))
+        noise = noise_of(mode, Budget(epsilon, DELTA), bound)
         for method in METHODS:
             beta = coefficients(method, train, bound, noise, f"fig2/{mode}/{seed}/{name}/{split}")
             error = float(np.abs(test[:, :-1] @ beta - test[:, -1]).mean())
@@ -78,22 +82,11 @@ def summarise(results: list[list[Row]], mode: Mode, repeats: int) -> Result:
                 "q75": high,
                 "n": DATASETS[name][1],
                 "repeats": repeats,
-                "guarantee": _is_guarantee(name, epsilon, method, mode),
+                "guarantee": noise_of(mode, Budget(epsilon, DELTA), _bound(name)).is_guarantee(method),
             }
         )
     rows.sort(key=lambda r: (list(DATASETS).index(str(r["dataset"])), r["epsilon"], METHODS.index(str(r["method"]))))
     return Result("fig2", mode, rows, claims(rows, errors), ABOUT)
-
-
-def _is_guarantee(name: str, epsilon: float, method: str, mode: Mode) -> bool | None:
-    """Whether the noise really meets the stated budget; None where there is no privacy to speak of."""
-    if method == "NP":
-        return None
-    if method == "hubbub":
-        return True
-    noise = noise_of(mode, Budget(epsilon, DELTA), np.full(2, BOUND))
-    spent = noise.spent_projected if method.startswith("proj") else noise.spent_plain
-    return spent <= epsilon * (1 + 1e-6)
 
 
 def claims(rows: list[Row], errors: Errors) -> list[Claim]:

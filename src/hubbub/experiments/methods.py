@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from hubbub.arrays import Floats
-from hubbub.engines import Engine, LocalEngine, TrustedAggregator
+from hubbub.engines import LocalEngine, TrustedAggregator
 from hubbub.estimators.linear_regression import PrivateLinearRegression
 from hubbub.experiments.modes import Noise
 from hubbub.experiments.runner import seed_of
 from hubbub.models.baselines import exact_gram, input_perturbation_gram
 from hubbub.models.linear_regression import fit_plain, fit_projected, normal_posterior
+from hubbub.models.rounds import Engine
 from hubbub.models.thresholds import find_thresholds
 from hubbub.randomness import Randomness
 from hubbub.statistics import Box, Gram

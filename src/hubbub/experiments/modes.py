@@ -14,7 +14,7 @@ from hubbub.errors import invalid
 from hubbub.models.linear_regression import DEVIATIONS_SHARE
 from hubbub.privacy import Budget, GaussianEvent, epsilon_spent, noise_multiplier, split
 from hubbub.privacy.calibration import classic_multiplier
-from hubbub.statistics import Formula
+from hubbub.statistics import Box, Formula
 
 Mode = Literal["sound", "paper", "published"]
 MODES: tuple[Mode, ...] = get_args(Mode)
@@ -57,27 +57,44 @@ class Noise:
     fallback: float | None
 
     spent_plain: float
-    """Epsilon that the plain methods really spend, at the budget's delta."""
+    """Epsilon that the plain sums really spend at the budget's delta, held against the tight sensitivity."""
     spent_projected: float
-    """Epsilon that the projected methods really spend."""
+    """Epsilon that the two rounds of the projected methods really spend."""
+    spent_input: float
+    """Epsilon that input perturbation really spends."""
+
+    def is_guarantee(self, method: str) -> bool | None:
+        """Whether a method's noise really meets the stated budget; None where there is no privacy to speak of."""
+        if method == "NP":
+            return None
+        if method == "hubbub":
+            return True
+        spent = self.spent_input if method == "input perturbation" else self.spent_plain
+        spent = self.spent_projected if method.startswith("proj") else spent
+        return spent <= self.budget.epsilon * (1 + 1e-6)
 
 
-def noise_of(mode: Mode, budget: Budget, bounds: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> Noise:
-    """The noise multipliers of every method for this way of computing.
+def noise_of(mode: Mode, budget: Budget, bound: Box) -> Noise:
+    """The noise multipliers of every method for this way of computing, and what they really cost.
 
-    Multipliers are always in units of the true sensitivity of a round (for the regression in the paper's
-    two ways: of the paper's bound for it, which is larger), so the accountant can say what they cost.
+    The paper's sensitivity is larger than the true one, so its noise is worth more than it claims: the plain
+    sums are held against the tight sensitivity of the same bounds. For the projected methods, whose bounds
+    depend on the data, that bonus is not counted.
     """
     if mode not in MODES:
         raise invalid("as", f"one of {', '.join(MODES)}", repr(mode), "use 'sound'")
+    assert bound.y is not None
+    limits = np.array([*bound.x, bound.y])
+    bonus = 1.0
     if mode == "sound":
         first, second = split(budget, [DEVIATIONS_SHARE, 1 - DEVIATIONS_SHARE])
         plain = noise_multiplier(budget)
     else:
         plain = classic_multiplier(budget)
         first, second = (classic_multiplier(_part(budget, s)) for s in (DEVIATIONS_SHARE, 1 - DEVIATIONS_SHARE))
+        bonus = bound.sensitivity(False, "paper") / bound.sensitivity(False, "tight")
     if mode == "published":  # noise scaled to c_j in the place of c_j^2
-        first *= float(np.sqrt(np.sum(bounds**2) / np.sum(bounds**4)))
+        first *= float(np.sqrt(np.sum(limits**2) / np.sum(limits**4)))
     return Noise(
         budget=budget,
         plain=plain,
@@ -85,8 +102,9 @@ def noise_of(mode: Mode, budget: Budget, bounds: np.ndarray[tuple[int, ...], np.
         formula="tight" if mode == "sound" else "paper",
         noise_power=4 if mode == "published" else 1,
         fallback=None if mode == "sound" else 0.5,
-        spent_plain=epsilon_spent([GaussianEvent(plain)], budget.delta),
+        spent_plain=epsilon_spent([GaussianEvent(plain * bonus)], budget.delta),
         spent_projected=epsilon_spent([GaussianEvent(first), GaussianEvent(second)], budget.delta),
+        spent_input=epsilon_spent([GaussianEvent(plain)], budget.delta),
     )
 
 

@@ -52,8 +52,8 @@ def _run_parallel(
     cells: Sequence[Cell], folder: Path, jobs: int, done: dict[str, list[Row]], tick: Callable[[int], object]
 ) -> None:
     pool = ProcessPoolExecutor(min(jobs, len(cells)), mp_context=get_context("spawn"), initializer=_start_worker)
+    running: dict[Future[list[Row]], Cell] = {pool.submit(c.function, *c.arguments): c for c in cells}
     try:
-        running: dict[Future[list[Row]], Cell] = {pool.submit(c.function, *c.arguments): c for c in cells}
         while running:
             finished, _ = wait(running, return_when=FIRST_COMPLETED)
             for future in finished:
@@ -62,6 +62,9 @@ def _run_parallel(
                 tick(1)
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+        for future, cell in running.items():  # what was still being computed when another cell failed
+            if not future.cancelled() and future.exception() is None:
+                _store(folder, cell, future.result())
 
 
 def _start_worker() -> None:

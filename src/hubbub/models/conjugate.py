@@ -2,15 +2,19 @@
 
 Each has a prior, asks an engine for one noisy sum, and gives the conjugate posterior. A count that the
 noise pushed out of its range is moved back to the nearest possible one: post-processing, free of cost.
+
+Only GaussianMean takes the mechanism's noise into account. The other posteriors treat the noisy sum as exact:
+where the noise is large beside the sampling error, their intervals are too narrow.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hubbub.arrays import Floats, finite_rows
 from hubbub.errors import invalid
@@ -20,7 +24,7 @@ from hubbub.models.posterior import (
     NormalVariancePosterior,
     ScalarPosterior,
 )
-from hubbub.models.rounds import SumEngine, check_rounds, run_round
+from hubbub.models.rounds import Engine, Rounds
 from hubbub.privacy import Budget, Ledger, PrivacyReport, Release, current_ledger, noise_multiplier
 from hubbub.statistics import Count, MeanAndSquare, Means, OneHot, Statistic
 
@@ -37,15 +41,16 @@ class ConjugateFit(Generic[P]):
 
 
 def _fit(
-    values: object, statistic: Statistic, label: str, budget: Budget, engine: SumEngine, ledger: Ledger | None
+    values: object, statistic: Statistic, label: str, budget: Budget, engine: Engine, ledger: Ledger | None
 ) -> tuple[Release, PrivacyReport]:
     rows = np.asarray(values)
     rows = finite_rows("values", rows[:, None] if rows.ndim == 1 else rows, statistic.columns)
+    if not isinstance(budget, Budget):
+        raise invalid("budget", "a Budget", repr(budget), "use Budget(epsilon=1.0, delta=1e-5)")
     ledger = current_ledger() if ledger is None else ledger
-    multiplier = noise_multiplier(budget)
-    check_rounds(ledger, [multiplier])
-    done = run_round(engine, ledger, label, rows, statistic, multiplier)
-    return done.release, PrivacyReport(budget, (done,))
+    with Rounds(engine, ledger, [(label, noise_multiplier(budget))]) as rounds:
+        release = rounds.run(rows, statistic)
+    return release, PrivacyReport(budget, rounds.done)
 
 
 @dataclass(frozen=True)
@@ -61,7 +66,7 @@ class GaussianMean:
     prior_variance: float = 1e6
 
     def fit(
-        self, values: object, *, budget: Budget, engine: SumEngine, ledger: Ledger | None = None
+        self, values: object, *, budget: Budget, engine: Engine, ledger: Ledger | None = None
     ) -> ConjugateFit[NormalPosterior]:
         """Posterior of the mean from one noisy sum; values are (n,) or (n, d)."""
         _check_positive(variance=self.variance, prior_variance=self.prior_variance)
@@ -85,7 +90,7 @@ class Gaussian:
     prior_scale: float = 1e-2
 
     def fit(
-        self, values: object, *, budget: Budget, engine: SumEngine, ledger: Ledger | None = None
+        self, values: object, *, budget: Budget, engine: Engine, ledger: Ledger | None = None
     ) -> ConjugateFit[NormalVariancePosterior]:
         """Posterior of mean and variance from the noisy sums of x and x^2."""
         _check_positive(prior_count=self.prior_count, prior_shape=self.prior_shape, prior_scale=self.prior_scale)
@@ -112,10 +117,11 @@ class Bernoulli:
     prior: tuple[float, float] = (1.0, 1.0)
 
     def fit(
-        self, values: object, *, budget: Budget, engine: SumEngine, ledger: Ledger | None = None
+        self, values: object, *, budget: Budget, engine: Engine, ledger: Ledger | None = None
     ) -> ConjugateFit[ScalarPosterior]:
         """Posterior of the success probability."""
         _check_positive(a=self.prior[0], b=self.prior[1])
+        _check_values(values, "0 or 1", lambda v: (v == 0) | (v == 1))
         release, report = _fit(values, Count(1.0), "successes", budget, engine, ledger)
         successes = float(np.clip(release.value[0], 0.0, release.n))
         a, b = self.prior
@@ -130,7 +136,7 @@ class Categorical:
     prior: float = 1.0
 
     def fit(
-        self, values: object, *, budget: Budget, engine: SumEngine, ledger: Ledger | None = None
+        self, values: object, *, budget: Budget, engine: Engine, ledger: Ledger | None = None
     ) -> ConjugateFit[DirichletPosterior]:
         """Posterior of the probabilities."""
         _check_positive(prior=self.prior)
@@ -147,10 +153,11 @@ class PoissonRate:
     prior: tuple[float, float] = (0.5, 1e-3)
 
     def fit(
-        self, values: object, *, budget: Budget, engine: SumEngine, ledger: Ledger | None = None
+        self, values: object, *, budget: Budget, engine: Engine, ledger: Ledger | None = None
     ) -> ConjugateFit[ScalarPosterior]:
         """Posterior of the rate."""
         _check_positive(shape=self.prior[0], rate=self.prior[1])
+        _check_values(values, "a whole number >= 0", lambda v: (v >= 0) & (v == np.floor(v)))
         release, report = _fit(values, Count(self.bound), "events", budget, engine, ledger)
         events = max(float(release.value[0]), 0.0)
         shape, rate = self.prior
@@ -161,3 +168,14 @@ def _check_positive(**values: float) -> None:
     for field, value in values.items():
         if not (np.isfinite(value) and value > 0):
             raise invalid(field, "positive and finite", value, "give a proper prior and a known variance")
+
+
+def _check_values(values: object, bound: str, good: Callable[[Floats], NDArray[np.bool_]]) -> None:
+    """Refuse a value that the family has no likelihood for; NaN and text are left to the check that follows."""
+    try:
+        numbers = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        return
+    wrong = ~good(numbers) & np.isfinite(numbers)
+    if wrong.any():
+        raise invalid("values", bound, numbers[wrong][0], "code them so, or use another family")

@@ -15,9 +15,9 @@ import numpy as np
 from hubbub.arrays import Floats, finite_rows
 from hubbub.models.posterior import NormalPosterior
 from hubbub.models.repair import Repair, repaired_matrix
-from hubbub.models.rounds import SumEngine, check_rounds, run_round
+from hubbub.models.rounds import Engine, Rounds
 from hubbub.models.thresholds import find_thresholds
-from hubbub.privacy import Ledger
+from hubbub.privacy import Ledger, Release
 from hubbub.privacy.report import Round
 from hubbub.statistics import Box, Formula, Gram, Regression, SecondMoments
 
@@ -44,22 +44,22 @@ def fit_plain(
     rows: Floats,
     bound: Box,
     multiplier: float,
-    engine: SumEngine,
+    engine: Engine,
     *,
     ledger: Ledger | None = None,
     formula: Formula = "tight",
 ) -> Fit:
     """One round: the regression sums of data clipped to the assumed bounds."""
     rows = finite_rows("rows", rows, bound.features + 1)
-    check_rounds(ledger, [multiplier])
-    return _regression_round(rows, bound, multiplier, engine, ledger, formula, earlier=())
+    with Rounds(engine, ledger, [("regression", multiplier)]) as rounds:
+        return _regression_round(rounds, rows, bound, formula)
 
 
 def fit_projected(
     rows: Floats,
     bound: Box,
     multipliers: Sequence[float],
-    engine: SumEngine,
+    engine: Engine,
     *,
     tolerated: int = 0,
     ledger: Ledger | None = None,
@@ -77,36 +77,28 @@ def fit_projected(
     rows = finite_rows("rows", rows, bound.features + 1)
     assert bound.y is not None
     limits = np.array([*bound.x, bound.y])
-    check_rounds(ledger, multipliers)
-    deviations_round = run_round(engine, ledger, "deviations", rows, SecondMoments(tuple(limits)), multipliers[0])
-    deviations = private_deviations(deviations_round, limits * FALLBACK_DEVIATION if fallback is None else fallback)
     p_x, p_y = thresholds or find_thresholds(
         clients=rows.shape[0], features=bound.features, multiplier=multipliers[1], tolerated=tolerated,
         formula=formula, prior_precision=prior_precision, noise_precision=noise_precision,
     )  # fmt: skip
-    projected = np.minimum(deviations * np.append(np.full(bound.features, p_x), p_y), limits)
-    inner = Box(tuple(projected[:-1]), float(projected[-1]))
-    return _regression_round(rows, inner, multipliers[1], engine, ledger, formula, earlier=(deviations_round,))
+    with Rounds(engine, ledger, list(zip(("deviations", "regression"), multipliers, strict=True))) as rounds:
+        release = rounds.run(rows, SecondMoments(tuple(limits)))
+        deviations = private_deviations(release, limits * FALLBACK_DEVIATION if fallback is None else fallback)
+        projected = np.minimum(deviations * np.append(np.full(bound.features, p_x), p_y), limits)
+        inner = Box(tuple(projected[:-1]), float(projected[-1]))
+        return _regression_round(rounds, rows, inner, formula)
 
 
-def private_deviations(round_: Round, fallback: float | Floats) -> Floats:
+def private_deviations(release: Release, fallback: float | Floats) -> Floats:
     """Standard deviations of (centred) columns from the noisy second moments."""
-    variance = round_.release.value / round_.release.n
+    variance = release.value / release.n
     return np.where(variance > 0, np.sqrt(np.maximum(variance, 0.0)), fallback)
 
 
-def _regression_round(
-    rows: Floats,
-    bound: Box,
-    multiplier: float,
-    engine: SumEngine,
-    ledger: Ledger | None,
-    formula: Formula,
-    earlier: tuple[Round, ...],
-) -> Fit:
+def _regression_round(rounds: Rounds, rows: Floats, bound: Box, formula: Formula) -> Fit:
     statistic = Regression(bound, formula=formula)
-    done = run_round(engine, ledger, "regression", rows, statistic, multiplier)
-    return Fit(statistic.unflatten(done.release.value), done.release.n, bound, (*earlier, done))
+    release = rounds.run(rows, statistic)
+    return Fit(statistic.unflatten(release.value), release.n, bound, rounds.done)
 
 
 def normal_posterior(

@@ -37,6 +37,11 @@ class NormalPosterior:
         rng = np.random.default_rng(seed)
         return rng.multivariate_normal(self.mean, self.covariance, size=size, method="eigh")
 
+    def predict(self, X: Floats, noise_precision: float) -> tuple[Floats, Floats]:
+        """Posterior predictive mean and standard deviation of y = x'beta + noise."""
+        spread = np.einsum("ij,jk,ik->i", X, self.covariance, X)
+        return X @ self.mean, np.sqrt(spread + 1 / noise_precision)
+
     def interval(self, level: float = 0.9) -> Floats:
         """(d, 2) central credible intervals."""
         from scipy.special import ndtri
@@ -120,6 +125,13 @@ class NormalVariancePosterior:
     def mean(self) -> Floats:
         """Posterior means of the mean and the variance."""
         return np.array([self.location, self.scale / (self.shape - 1)])
+
+    @property
+    def std(self) -> Floats:
+        """Posterior standard deviations of the mean and the variance (infinite while n is tiny)."""
+        variance = self.scale / (self.shape - 1) if self.shape > 1 else np.inf
+        of_variance = variance / np.sqrt(self.shape - 2) if self.shape > 2 else np.inf
+        return np.array([np.sqrt(variance / self.count), of_variance])
 
     def sample(self, size: int = 1, seed: int | None = None) -> Floats:
         """(size, 2) draws of mean and variance."""

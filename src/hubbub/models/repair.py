@@ -9,25 +9,22 @@ import numpy as np
 from hubbub.arrays import Floats
 from hubbub.errors import invalid
 
-Repair = Literal["flip", "clip", "ridge"]
+Repair = Literal["flip", "ridge"]
 
 
 def repaired(eigenvalues: Floats, repair: Repair, noise_std: float | Floats) -> Floats:
     """Eigenvalues (in the last axis) that a precision matrix may have.
 
     flip:  negative ones change sign, as in the paper's program.
-    clip:  negative ones become zero.
-    ridge: clip, then add the spectral norm that a noise matrix of this size has (2 noise_std sqrt(d)),
-           so that directions drowned in noise shrink toward the prior (after Wang 2018, AdaSSP).
+    ridge: negative ones become zero, then all grow by the spectral norm that a noise matrix of this size
+           has (2 noise_std sqrt(d)): directions drowned in noise shrink toward the prior (after Wang 2018).
     """
     if repair == "flip":
         return np.abs(eigenvalues)
-    if repair == "clip":
-        return np.maximum(eigenvalues, 0.0)
     if repair == "ridge":
         ridge: Floats = 2 * np.asarray(noise_std)[..., None] * np.sqrt(eigenvalues.shape[-1])
         return ridge + np.maximum(eigenvalues, 0.0)
-    raise invalid("repair", "'flip', 'clip' or 'ridge'", repr(repair), "use 'ridge'")
+    raise invalid("repair", "'flip' or 'ridge'", repr(repair), "use 'ridge'")
 
 
 def repaired_matrix(matrix: Floats, repair: Repair, noise_std: float) -> Floats:

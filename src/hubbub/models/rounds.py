@@ -1,40 +1,55 @@
-"""How a model asks for a noisy sum: the ledger is charged first, the engine runs, the round is noted."""
+"""How a model asks for noisy sums: the ledger is charged for all its rounds first, then the engine runs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import TracebackType
 from typing import Protocol
 
 from hubbub.arrays import Floats
-from hubbub.privacy import GaussianEvent, Ledger, Release
+from hubbub.errors import InvalidInput, RoundRefused
+from hubbub.privacy import Entry, GaussianEvent, Ledger, Release
 from hubbub.privacy.report import Round
 from hubbub.statistics import Statistic
 
 
-class SumEngine(Protocol):
-    """The one thing a model asks of an engine."""
+class Engine(Protocol):
+    """Runs the roles somewhere; a model only ever sees the Release."""
 
     def private_sum(self, rows: Floats, statistic: Statistic, noise_multiplier: float) -> Release:
-        """The noisy sum of a statistic over clients."""
+        """Sum the statistic over the rows (one client each), with noise_multiplier sensitivities of noise.
+
+        Raises InvalidInput or RoundRefused before anything is released.
+        """
         ...
 
 
-def check_rounds(ledger: Ledger | None, multipliers: Sequence[float]) -> None:
-    """Refuse a fit that the ledger could not pay for to the end, before its first round."""
-    if ledger is not None:
-        ledger.check(*(GaussianEvent(m) for m in multipliers))
+class Rounds:
+    """The rounds of one fit, charged together: a fit that cannot be paid for to the end is not begun.
 
+    What was not released because the engine refused is given back; after any other error it counts as spent.
+    """
 
-def run_round(
-    engine: SumEngine,
-    ledger: Ledger | None,
-    label: str,
-    rows: Floats,
-    statistic: Statistic,
-    multiplier: float,
-) -> Round:
-    """One accounted release."""
-    if ledger is None:
-        return Round(label, engine.private_sum(rows, statistic, multiplier))
-    with ledger.spending(label, GaussianEvent(multiplier)):
-        return Round(label, engine.private_sum(rows, statistic, multiplier))
+    def __init__(self, engine: Engine, ledger: Ledger | None, plan: Sequence[tuple[str, float]]) -> None:
+        self._engine = engine
+        self._ledger = ledger
+        self._due = [Entry(label, GaussianEvent(multiplier)) for label, multiplier in plan]
+        self.done: tuple[Round, ...] = ()
+
+    def __enter__(self) -> Rounds:
+        if self._ledger is not None:
+            self._ledger.charge_entries(self._due)
+        return self
+
+    def run(self, rows: Floats, statistic: Statistic) -> Release:
+        """The next round."""
+        entry = self._due[0]
+        assert isinstance(entry.event, GaussianEvent)
+        release = self._engine.private_sum(rows, statistic, entry.event.noise_multiplier)
+        self._due.pop(0)
+        self.done = (*self.done, Round(entry.label, release))
+        return release
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        if self._ledger is not None and isinstance(error, RoundRefused | InvalidInput):
+            self._ledger.refund(self._due)

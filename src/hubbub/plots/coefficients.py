@@ -25,7 +25,7 @@ def forest_plot(
     axes.hlines(height, interval[:, 0], interval[:, 1], color="tab:blue", lw=2)
     axes.plot(mean, height, "o", color="tab:blue")
     axes.axvline(0.0, color="grey", lw=0.8)
-    axes.set_yticks(height, names)
+    axes.set_yticks(height, [name.replace("$", r"\$") for name in names])  # no mathematics in names
     axes.set_xlabel(f"coefficient (posterior mean and {level:.0%} interval)")
-    axes.set_title(title, fontsize=10)
+    axes.set_title(title.replace("$", r"\$"), fontsize=10)
     figure.savefig(path, dpi=150)

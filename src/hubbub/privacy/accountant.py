@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from hubbub.errors import InvalidInput
 from hubbub.privacy.budget import Budget
 from hubbub.privacy.calibration import epsilon_of, log_delta, noise_multiplier
-from hubbub.privacy.events import Event, GaussianEvent, as_dp_event
+from hubbub.privacy.events import Event, GaussianEvent
 
 
 def composed_multiplier(events: Iterable[GaussianEvent]) -> float:
@@ -77,7 +77,7 @@ def _composed(multiplier: float, others: Sequence[Event]):  # type: ignore[no-un
     accountant = PLDAccountant()
     try:
         for event in others:
-            accountant.compose(as_dp_event(event))
+            accountant.compose(event)
     except UnsupportedEventError as error:
         raise InvalidInput(f"event must be one that dp_accounting can compose: {error}") from None
     if multiplier <= 0:

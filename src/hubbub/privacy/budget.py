@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from hubbub.errors import invalid
 
+SMALLEST_EPSILON = 1e-6  # below, the calibration would lose its digits
+
 
 @dataclass(frozen=True)
 class Budget:
@@ -20,6 +22,10 @@ class Budget:
         object.__setattr__(self, "delta", _number("delta", self.delta))
         if not (math.isfinite(self.epsilon) and self.epsilon > 0):
             raise invalid("epsilon", "positive and finite", self.epsilon, "1 is common, above 5 protects little")
+        if self.epsilon < SMALLEST_EPSILON:
+            raise invalid(
+                "epsilon", f"at least {SMALLEST_EPSILON:g}", self.epsilon, "smaller ones leave nothing but noise"
+            )
         if not 0 < self.delta < 1:
             raise invalid("delta", "between 0 and 1 (exclusive)", self.delta, "choose it below 1/N, e.g. 1e-5")
 

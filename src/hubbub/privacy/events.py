@@ -18,12 +18,3 @@ class GaussianEvent:
 
 Event: TypeAlias = "GaussianEvent | DpEvent"
 """A release of hubbub, or any event of dp_accounting that the user adds."""
-
-
-def as_dp_event(event: Event) -> DpEvent:
-    """The event in the words of dp_accounting."""
-    if isinstance(event, GaussianEvent):
-        from dp_accounting import GaussianDpEvent
-
-        return GaussianDpEvent(event.noise_multiplier)
-    return event

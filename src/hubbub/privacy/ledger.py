@@ -7,20 +7,20 @@ it outlasts the process and several processes charge the same one.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
-from collections.abc import Iterator
-from contextvars import ContextVar
+import threading
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 
-from hubbub.errors import BudgetExceeded, InvalidInput, RoundRefused
+from hubbub.errors import BudgetExceeded, InvalidInput, invalid
 from hubbub.privacy.accountant import epsilon_spent, fits
 from hubbub.privacy.budget import Budget
 from hubbub.privacy.events import Event, GaussianEvent
 
-_CURRENT: ContextVar[Ledger | None] = ContextVar("hubbub_ledger", default=None)
+_CURRENT: list[Ledger] = []  # innermost last; of the whole process, so that worker threads see it too
 
 
 @dataclass(frozen=True)
@@ -34,20 +34,24 @@ class Entry:
 class Ledger:
     """Keeps a total budget: `charge` refuses what would overspend it.
 
-    As an argument (`ledger=`), or as a context manager, in which case every fit inside charges it:
+    As an argument (`ledger=`), or as a context manager, in which case every fit inside that has no ledger of its
+    own charges it, in other threads too; in other processes (`n_jobs`) it must live in a file. In a grid search use
+    `error_score="raise"`, or scikit-learn turns a refusal into a warning:
 
         with Ledger(Budget(epsilon=3.0, delta=1e-5)) as ledger:
-            GridSearchCV(PrivateLinearRegression(...), grid).fit(X, y)
+            GridSearchCV(PrivateLinearRegression(...), grid, error_score="raise").fit(X, y)
         print(ledger)
     """
 
     def __init__(self, budget: Budget, path: str | os.PathLike[str] | None = None) -> None:
+        if not isinstance(budget, Budget):
+            raise invalid("budget", "a Budget", repr(budget), "use Ledger(Budget(epsilon=3.0, delta=1e-5))")
         self.budget = budget
         self.path = None if path is None else Path(path)
         self._entries: tuple[Entry, ...] = ()
-        if self.path is not None:
-            with self._locked():
-                self._read()
+        self._lock = threading.RLock()
+        with self._locked():
+            self._read()
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Ledger:
@@ -64,40 +68,35 @@ class Ledger:
         """Epsilon spent so far at the budget's delta."""
         return epsilon_spent([entry.event for entry in self._entries], self.budget.delta)
 
-    def check(self, *events: Event) -> None:
-        """Raise BudgetExceeded if these events would not fit any more; change nothing."""
-        if not fits([*(entry.event for entry in self._entries), *events], self.budget):
-            raise BudgetExceeded(
-                f"budget must cover the charge: {self.budget} of which epsilon={self.epsilon:.4g} is spent in "
-                f"{len(self._entries)} release(s), and {len(events)} more would exceed it; "
-                "nothing was released, use a larger budget or fewer fits"
-            )
-
     def charge(self, label: str, *events: Event) -> None:
         """Write the events down, or raise BudgetExceeded and leave the ledger as it was."""
+        self.charge_entries([Entry(label, event) for event in events])
+
+    def charge_entries(self, entries: Sequence[Entry]) -> None:
+        """Charge several releases at once: all of them, or none."""
         with self._locked():
             self._read()
-            self.check(*events)
-            self._write((*self._entries, *(Entry(label, event) for event in events)))
+            if not fits([entry.event for entry in (*self._entries, *entries)], self.budget):
+                raise BudgetExceeded(
+                    f"budget must cover the charge: of {self.budget} epsilon={self.epsilon:.4g} is spent in "
+                    f"{len(self._entries)} release(s), and {len(entries)} more would exceed it; "
+                    "nothing was released, use a larger total budget or fewer fits"
+                )
+            self._write((*self._entries, *entries))
 
-    @contextlib.contextmanager
-    def spending(self, label: str, *events: Event) -> Iterator[None]:
-        """Charge before the release; give back only if the round is refused before releasing anything."""
-        self.charge(label, *events)
-        try:
-            yield
-        except (RoundRefused, InvalidInput):
-            with self._locked():
-                self._read()
-                self._write(_without(self._entries, [Entry(label, event) for event in events]))
-            raise
+    def refund(self, entries: Sequence[Entry]) -> None:
+        """Take back charges of releases that certainly did not happen."""
+        with self._locked():
+            self._read()
+            self._write(_without(self._entries, entries))
 
     def __enter__(self) -> Ledger:
-        self._token = _CURRENT.set(self)
+        _CURRENT.append(self)
         return self
 
     def __exit__(self, *_: object) -> None:
-        _CURRENT.reset(self._token)
+        position = len(_CURRENT) - 1 - _CURRENT[::-1].index(self)
+        del _CURRENT[position]
 
     def __copy__(self) -> Ledger:
         return self  # a copy would be a second purse with the same money
@@ -114,26 +113,37 @@ class Ledger:
         return Ledger, (self.budget, self.path)
 
     def __str__(self) -> str:
-        lines = [f"Ledger of {self.budget}: epsilon {self.epsilon:.4g} spent in {len(self._entries)} release(s)"]
-        lines += [f"  {number}. {e.label}: {e.event}" for number, e in enumerate(self._entries, 1)]
+        spent, total = self.epsilon, self.budget.epsilon
+        lines = [f"Ledger of {self.budget}: epsilon {spent:.4g} of {total:g} spent in {len(self._entries)} release(s)"]
+        for number, entry in enumerate(self._entries, 1):
+            alone = epsilon_spent([entry.event], self.budget.delta)
+            lines.append(f"  {number}. {entry.label}: epsilon {alone:.4g} on its own")
+        if len(self._entries) > 1:
+            lines.append("  together less than the sum: losses of independent noise partly cancel (exact composition)")
         return "\n".join(lines)
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain values for JSON."""
+        return {
+            "budget": {"epsilon": self.budget.epsilon, "delta": self.budget.delta},
+            "spent_epsilon": self.epsilon,
+            "releases": [entry.label for entry in self._entries],
+        }
 
     def __repr__(self) -> str:
         return f"Ledger({self.budget!r}, spent={self.epsilon:.4g}, releases={len(self._entries)})"
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
-        if self.path is None:
-            yield
-            return
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            lock = open(f"{self.path}.lock", "a")  # noqa: SIM115  # closed below, after the unlock
-        except OSError as error:
-            raise InvalidInput(f"ledger must be a writable file, got ledger={self.path}: {error.strerror}") from None
-        with lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
+        with self._lock:
+            if self.path is None:
+                yield
+                return
+            import fcntl  # here, so that a ledger in memory works on systems without it
+
+            with _lock_file(self.path) as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                yield
 
     def _read(self) -> None:
         if self.path is None or not self.path.exists():
@@ -161,7 +171,19 @@ class Ledger:
 
 def current_ledger() -> Ledger | None:
     """The ledger of the innermost `with Ledger(...)` block, if there is one."""
-    return _CURRENT.get()
+    return _CURRENT[-1] if _CURRENT else None
+
+
+def _lock_file(path: Path) -> TextIO:
+    try:
+        if path.exists() and not path.is_file():
+            raise IsADirectoryError(0, "not an ordinary file")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return open(f"{path}.lock", "a")
+    except OSError as error:
+        raise InvalidInput(
+            f"ledger must be a writable file, got ledger={path}: {error.strerror}; choose another place"
+        ) from None
 
 
 def _stored(path: Path) -> tuple[Budget, tuple[Entry, ...]]:
@@ -179,7 +201,7 @@ def _multiplier(event: Event) -> float:
     return event.noise_multiplier
 
 
-def _without(entries: tuple[Entry, ...], taken_back: list[Entry]) -> tuple[Entry, ...]:
+def _without(entries: tuple[Entry, ...], taken_back: Sequence[Entry]) -> tuple[Entry, ...]:
     kept = list(entries)
     for entry in taken_back:
         kept.reverse()

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from hubbub.arrays import Floats
-from hubbub.errors import invalid
+from hubbub.errors import invalid, whole
 from hubbub.privacy.events import GaussianEvent
 from hubbub.randomness import Randomness
 
@@ -63,8 +63,8 @@ def add_share(vectors: Floats, sigma_client: float, randomness: Randomness) -> F
 
 def check_population(clients: int, tolerated: int) -> None:
     """N - T - 1 >= 1, or one line that says what to change."""
-    if tolerated < 0:
-        raise invalid("tolerated", "at least 0", tolerated, "give the number of clients that may collude or drop out")
+    whole("clients", clients, 2, "one client alone cannot hide; enrol more")
+    whole("tolerated", tolerated, 0, "give the number of clients that may collude or drop out")
     if clients - tolerated - 1 < 1:
         raise invalid(
             "tolerated", f"at most N - 2 = {clients - 2} for N={clients} clients", tolerated,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from dataclasses import dataclass, field
 
-from hubbub.privacy.accountant import epsilon_spent
+from hubbub.privacy.accountant import epsilon_spent, fits
 from hubbub.privacy.budget import Budget
 from hubbub.privacy.release import Protection, Release
 
@@ -56,6 +57,8 @@ class PrivacyReport:
     def reservations(self) -> tuple[str, ...]:
         """Every reason why the numbers are not a guarantee; empty where they are."""
         found = list(self.caveats)
+        if not fits([r.release.event for r in self.rounds], self.budget):
+            found.append(f"the noise spends epsilon {self.epsilon:.4g} at this delta, more than the budget")
         for release in (r.release for r in self.rounds):
             p = release.protection
             if not p.secure_generator:
@@ -77,7 +80,7 @@ class PrivacyReport:
             "guarantee": self.is_guarantee, "reservations": list(self.reservations),
             "epsilon": self.epsilon, "delta": self.delta,
             "budget": {"epsilon": self.budget.epsilon, "delta": self.budget.delta},
-            "unit": UNIT, "adjacency": ADJACENCY,
+            "meaning": self.meaning(), "setting": SETTINGS[self._last.setting], "unit": UNIT, "adjacency": ADJACENCY,
             "clients": self._last.clients, "tolerated": self._last.tolerated, "computes": self._last.computes,
             "rounds": [r.as_dict() for r in self.rounds],
             "holds_against": self.holds_against(), "not_promised": self.not_promised(),
@@ -94,12 +97,23 @@ class PrivacyReport:
         if p.setting == "trusted aggregator":
             return [public]
         left = min(r.release.remaining_tolerance for r in self.rounds)
+        together = (
+            f"up to {left} colluding client(s), who reveal their noise or add none, together with " if left else ""
+        )
         return [
             public,
             "the analyst, and any single client, who knows (and can subtract) its own share of the noise",
-            f"up to {left} colluding client(s) who reveal their noise or add none, together with up to "
-            f"{p.computes - 1} of the {p.computes} Computes (as long as AES-128 is not broken)",
+            f"{together}up to {p.computes - 1} of the {p.computes} Computes, wherever these are run by independent "
+            "parties (and as long as AES-128 is not broken)",
         ]
+
+    def meaning(self) -> str:
+        """What epsilon and delta mean for one person."""
+        factor, delta = math.exp(min(self.budget.epsilon, 700.0)), self.budget.delta
+        return (
+            f"had one person's data been any other, every conclusion from the result would be at most {factor:.3g} "
+            f"times as likely or unlikely, up to a probability of {delta:g}"
+        )
 
     def not_promised(self) -> list[str]:
         """What a reader might wrongly assume."""
@@ -110,10 +124,6 @@ class PrivacyReport:
             f"if all {p.computes} Computes pool their shares, a sample is covered by its own share of noise only",
             f"more than the tolerated number of colluders or dropouts (N={p.clients}, T={p.tolerated})",
         ]
-        if p.setting == "one process":
-            special.append(
-                "this run simulated all parties in one process: whoever runs that process can see the samples"
-            )
         if p.sealed is None:
             special.append("the shares were not encrypted for transport, since they did not travel")
         return [*special, *_COMMON]
@@ -127,6 +137,8 @@ class PrivacyReport:
             lines += _entry("NOT A GUARANTEE", "; ".join(self.reservations))
             lines += _entry("Calculated as", f"{self.budget}-differential privacy, had these been avoided")
         lines += _entry("Spent", f"epsilon {self.epsilon:.4g} at delta {self.delta:g}, {len(self.rounds)} round(s)")
+        lines += _entry("In plain words", self.meaning())
+        lines += _entry("Setting", SETTINGS[p.setting])
         lines += _entry("Unit of privacy", UNIT)
         lines += _entry("Adjacency", ADJACENCY)
         if self.delta >= 1 / p.clients:
@@ -146,7 +158,15 @@ class PrivacyReport:
         return "\n".join(lines)
 
 
+SETTINGS = {
+    "one process": "all parties were simulated in one process: whoever ran it could see the samples",
+    "trusted aggregator": "one trusted party saw every sample and added the noise",
+}
+
 _COMMON = [
+    "other releases from the same data: this report covers one fit; several compose, which a ledger keeps",
+    "scores, chosen settings and preprocessing taken from the rows as they are (score, grid search, scaling, "
+    "the refusal of a constant column)",
     "that a client took part, and how many did, stays public",
     "the truth of what clients send: a client may lie about its own sample",
     "several samples of one person count as several units: their losses add up",

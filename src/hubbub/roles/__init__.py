@@ -9,6 +9,7 @@ from hubbub.roles.compute import (
     accept,
     agree,
     check_turnout,
+    refuse,
     release,
     roster_digest,
     roster_of,
@@ -18,6 +19,6 @@ from hubbub.roles.study import RoundPlan, Study, plan_round
 
 __all__ = [
     "Compute", "ComputeSum", "Roster", "RoundPlan", "Study", "accept", "agree", "check_turnout",
-    "combine_sums", "contribute", "decode_release", "plan_round", "release", "roster_digest", "roster_of",
+    "combine_sums", "contribute", "decode_release", "plan_round", "refuse", "release", "roster_digest", "roster_of",
     "run_round",
 ]  # fmt: skip

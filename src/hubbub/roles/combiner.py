@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from hubbub.arrays import Words
-from hubbub.errors import RoundRefused
+from hubbub.errors import CannotCombine
 from hubbub.privacy import Protection, Release
 from hubbub.randomness import Randomness
-from hubbub.roles.compute import ComputeSum, check_turnout
+from hubbub.roles.compute import ComputeSum
 from hubbub.roles.study import RoundPlan, Study
 from hubbub.securesum import combine
 
@@ -18,14 +18,14 @@ from hubbub.securesum import combine
 def combine_sums(study: Study, number: int, sums: Sequence[ComputeSum]) -> tuple[Words, int]:
     """The exact integer sum over the roster, and its size; refuses sums that do not belong together."""
     if sorted(s.compute for s in sums) != list(range(study.computes)):
-        raise RoundRefused(
+        raise CannotCombine(
             "missing-compute",
             f"sums must come from each of the {study.computes} Computes once, got {len(sums)}",
         )
     if any(s.study != study.digest or s.round != number for s in sums):
-        raise RoundRefused("wrong-study", "sums must all be of this study and round; fetch them again")
+        raise CannotCombine("wrong-study", "sums must all be of this study and round; fetch them again")
     if len({s.roster for s in sums}) != 1 or len({s.clients for s in sums}) != 1:
-        raise RoundRefused("rosters-differ", "the Computes' rosters must agree; let them agree again")
+        raise CannotCombine("rosters-differ", "the Computes' rosters must agree; let them agree again")
     return combine(np.stack([s.words for s in sums])), sums[0].clients
 
 
@@ -42,7 +42,6 @@ def decode_release(
 ) -> Release:
     """The noisy sum as real numbers, with everything its guarantee depends on."""
     mechanism = plan.mechanism
-    check_turnout(mechanism.clients, mechanism.tolerated, present)
     return Release(
         value=plan.fixed_point.decode(words),
         noise_std=mechanism.sigma_release(present - colluders),

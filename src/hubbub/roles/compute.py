@@ -39,6 +39,7 @@ class Compute:
     key: PrivateKey = field(repr=False)
     held: Mapping[str, Share] = field(default_factory=dict, repr=False)
     released: ComputeSum | None = None
+    refused: bool = False
 
 
 def accept(compute: Compute, reports: Iterable[Report]) -> tuple[Compute, list[ReportRejected]]:
@@ -56,8 +57,8 @@ def accept(compute: Compute, reports: Iterable[Report]) -> tuple[Compute, list[R
 def _checked(compute: Compute, held: Mapping[str, Share], report: Report) -> Share:
     """The opened share, or ReportRejected with the first reason that applies."""
     context = Context(report.study, report.round, report.client, report.compute)
-    if compute.released is not None:
-        raise ReportRejected("closed", "round is released already; the report came too late")
+    if compute.released is not None or compute.refused:
+        raise ReportRejected("closed", "round has ended already; the report came too late")
     if report.study != compute.study.digest:
         raise ReportRejected("wrong-study", "report is for another study; check the study file's hash")
     if report.round != compute.round:
@@ -112,6 +113,8 @@ def release(compute: Compute, roster: Roster) -> tuple[Compute, ComputeSum]:
                 "roster must be the one already released: two sums that differ by a client would reveal that client",
             )
         return compute, compute.released
+    if compute.refused:
+        raise RoundRefused("refused", "round was refused and its shares are deleted; start a new round")
     check_turnout(compute.study.clients, compute.study.tolerated, len(set(roster)))
     missing = set(roster) - set(compute.held)
     if missing or len(set(roster)) != len(roster):
@@ -123,6 +126,11 @@ def release(compute: Compute, roster: Roster) -> tuple[Compute, ComputeSum]:
         words += compute.held[client].expand()
     result = ComputeSum(compute.study.digest, compute.round, compute.index, digest, len(roster), words)
     return replace(compute, held={}, released=result), result
+
+
+def refuse(compute: Compute) -> Compute:
+    """The round is given up: the shares are deleted, and nothing will ever be released for it."""
+    return compute if compute.released is not None else replace(compute, held={}, refused=True)
 
 
 def roster_digest(study: Study, number: int, roster: Roster) -> bytes:

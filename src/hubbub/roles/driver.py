@@ -10,7 +10,7 @@ from hubbub.roles.client import contribute
 from hubbub.roles.combiner import combine_sums
 from hubbub.roles.compute import Compute, accept, agree, release, roster_of
 from hubbub.roles.study import Study
-from hubbub.securesum import PrivateKey, Report
+from hubbub.securesum import PrivateKey, decode_report, encode_report
 
 
 def run_round(
@@ -23,15 +23,15 @@ def run_round(
     withholding: Collection[str] = (),
 ) -> tuple[Words, int]:
     """The exact sum of the clients' noisy vectors, and how many of them there are."""
-    inboxes: list[list[Report]] = [[] for _ in keys]
+    inboxes: list[list[bytes]] = [[] for _ in keys]
     for client, sample in samples.items():
         reports = contribute(study, number, client, sample, randomness, withhold_noise=client in withholding)
         reached = reports[:1] if client in lost_halfway else reports
         for inbox, report in zip(inboxes, reached, strict=False):
-            inbox.append(report)
+            inbox.append(encode_report(report))
 
     computes = [
-        accept(Compute(study, number, k, key), inbox)[0]
+        accept(Compute(study, number, k, key), map(decode_report, inbox))[0]
         for k, (key, inbox) in enumerate(zip(keys, inboxes, strict=True))
     ]
     roster = agree(study, [roster_of(compute) for compute in computes])

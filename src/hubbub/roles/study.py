@@ -12,11 +12,12 @@ from functools import cached_property
 
 import numpy as np
 
-from hubbub.errors import invalid
+from hubbub.errors import InvalidInput, invalid
 from hubbub.privacy import DistributedGaussian, check_population
 from hubbub.securesum import FixedPoint, PublicKey, check_computes, choose_fraction_bits
 from hubbub.statistics import Statistic
 
+STEPS_PER_SIGMA = 8.0  # a client's noise spans this many steps of the grid at least: rounding must not eat it
 NOISE_TAIL = 10.0  # no draw of the generator lies further out than 9.35 standard deviations
 
 
@@ -32,6 +33,28 @@ class RoundPlan:
     def dimension(self) -> int:
         """Length of the vectors summed in this round."""
         return self.statistic.dimension
+
+    def check(self) -> None:
+        """Refuse a plan whose noise would be too small for its statistic, or lost in rounding.
+
+        A client checks this on its own: a study made elsewhere is not taken at its word.
+        """
+        step, sigma = self.fixed_point.step, self.mechanism.sigma_client
+        least = sensitivity_on_grid(self.statistic, self.fixed_point)
+        if self.statistic.sensitivity < step * float(np.sqrt(self.dimension)) or 0 < sigma < STEPS_PER_SIGMA * step:
+            raise invalid(
+                "fraction_bits",
+                f"so large that a step is at most 1/{STEPS_PER_SIGMA:g} of a client's noise ({sigma:.3g})",
+                self.fixed_point.fraction_bits,
+                "leave it out; if that does not help, the ring is too small for so many clients",
+            )
+        if self.mechanism.sensitivity < least * (1 - 1e-12):
+            raise invalid(
+                "sensitivity",
+                f"at least {least:.6g}, what the statistic can move on this grid",
+                self.mechanism.sensitivity,
+                "do not take part: the study would add too little noise",
+            )
 
     def describe(self) -> dict[str, object]:
         """Canonical description, for the study's hash."""
@@ -61,15 +84,16 @@ def plan_round(
     rough = DistributedGaussian(noise_multiplier, 2 * statistic.sensitivity, clients, tolerated)
     reach = statistic.magnitude + NOISE_TAIL * rough.sigma_client
     bits = choose_fraction_bits(clients, reach, fraction_bits)
-    rounding = float(np.sqrt(statistic.dimension)) * 2.0**-bits
-    if rounding > statistic.sensitivity:
-        raise invalid(
-            "fraction_bits",
-            f"enough that rounding ({rounding:.3g}) stays below the sensitivity ({statistic.sensitivity:.3g})",
-            bits, "the ring is too small: use fewer clients, tighter bounds or a larger budget",
-        )  # fmt: skip
-    mechanism = DistributedGaussian(noise_multiplier, statistic.sensitivity + rounding, clients, tolerated)
-    return RoundPlan(statistic, mechanism, FixedPoint(bits))
+    fixed_point = FixedPoint(bits)
+    sensitivity = sensitivity_on_grid(statistic, fixed_point)
+    plan = RoundPlan(statistic, DistributedGaussian(noise_multiplier, sensitivity, clients, tolerated), fixed_point)
+    plan.check()
+    return plan
+
+
+def sensitivity_on_grid(statistic: Statistic, fixed_point: FixedPoint) -> float:
+    """Delta + sqrt(d) 2^-f."""
+    return statistic.sensitivity + float(np.sqrt(statistic.dimension)) * fixed_point.step
 
 
 @dataclass(frozen=True)
@@ -84,6 +108,15 @@ class Study:
     def __post_init__(self) -> None:
         check_population(self.clients, self.tolerated)
         check_computes(len(self.keys))
+        if len({key.data for key in self.keys}) != len(self.keys):
+            raise InvalidInput("keys must be distinct, got one key for two Computes; each Compute needs its own")
+        for plan in self.rounds:
+            plan.check()
+            if (plan.mechanism.clients, plan.mechanism.tolerated) != (self.clients, self.tolerated):
+                raise InvalidInput(
+                    f"rounds must be planned for N={self.clients}, T={self.tolerated}, got N={plan.mechanism.clients}, "
+                    f"T={plan.mechanism.tolerated}; plan them again"
+                )
 
     @property
     def computes(self) -> int:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from hubbub.errors import MalformedMessage
+from hubbub.errors import MalformedMessage, invalid
 from hubbub.securesum.shares import SEED_BYTES, Share
 
 VERSION = 1
@@ -29,6 +29,11 @@ class Report:
     client: str
     compute: int
     sealed: bytes = field(repr=False)
+
+    def __post_init__(self) -> None:
+        if not 0 < len(self.client.encode()) <= _MOST_CLIENT_BYTES:
+            size = len(self.client.encode())
+            raise invalid("client", f"1 to {_MOST_CLIENT_BYTES} bytes long", f"{size} bytes", "choose another name")
 
 
 def pack(*parts: bytes) -> bytes:

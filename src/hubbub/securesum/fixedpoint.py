@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from hubbub.arrays import Floats, Words
-from hubbub.errors import InvalidInput, invalid
+from hubbub.errors import InvalidInput, invalid, whole
 
-_MOST_BITS = 52  # finer than a double resolves
+_DOUBLE_BITS = 52  # a double resolves no finer than this below its largest value
 _HEADROOM_BITS = 1
+_LARGEST = 900  # 2^f itself must stay an ordinary double
 
 
 @dataclass(frozen=True)
@@ -21,8 +22,7 @@ class FixedPoint:
     fraction_bits: int
 
     def __post_init__(self) -> None:
-        if not -1000 < self.fraction_bits <= _MOST_BITS:
-            raise invalid("fraction_bits", f"at most {_MOST_BITS}", self.fraction_bits, "leave it to hubbub")
+        whole("fraction_bits", self.fraction_bits, -_LARGEST, "leave it to hubbub", most=_LARGEST)
 
     @property
     def step(self) -> float:
@@ -47,8 +47,9 @@ class FixedPoint:
 
 def largest_fraction_bits(clients: int, magnitude: float) -> int:
     """The finest grid on which a sum of `clients` values of this magnitude cannot leave the ring."""
-    room = 63 - _HEADROOM_BITS - math.log2(clients * magnitude)
-    return min(_MOST_BITS, math.floor(room))
+    ring = 63 - _HEADROOM_BITS - math.log2(clients) - math.log2(magnitude)
+    double = _DOUBLE_BITS - math.log2(magnitude)
+    return math.floor(min(ring, double))
 
 
 def choose_fraction_bits(clients: int, magnitude: float, wanted: int | None = None) -> int:

@@ -107,7 +107,10 @@ class PrivateKey:
 
 def seal(plaintext: bytes, key: PublicKey, context: Context) -> bytes:
     """Encrypt to the Compute's key, bound to the context."""
-    return _suite(key.suite).encrypt(plaintext, key._key(), info=context.info())
+    try:
+        return _suite(key.suite).encrypt(plaintext, key._key(), info=context.info())
+    except ValueError:
+        raise invalid("public key", f"a valid {key.suite} key", "one that is not", "ask its Compute again") from None
 
 
 def open_sealed(ciphertext: bytes, key: PrivateKey, context: Context) -> bytes:

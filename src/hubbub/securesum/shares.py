@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from hubbub.arrays import Words
-from hubbub.errors import invalid
+from hubbub.errors import invalid, whole
 from hubbub.randomness import Randomness, fill, keystream
 
+MOST_COMPUTES = 1000
 SEED_BYTES = 32  # an AES-128 key and the counter block it starts from
 
 
@@ -56,8 +57,7 @@ def split(secret: Words, computes: int, long_at: int, randomness: Randomness) ->
 
 def check_computes(computes: int) -> None:
     """M >= 2, or one line that says so."""
-    if computes < 2:
-        raise invalid("computes", "at least 2", computes, "one Compute alone would see every vector; 3 is common")
+    whole("computes", computes, 2, "one Compute alone would see every vector; 3 is common", most=MOST_COMPUTES)
 
 
 class BulkShares:
@@ -80,7 +80,7 @@ class BulkShares:
         M = self._by_slot.shape[0]
         if self.clients % M:
             raise invalid("vectors", f"full multiples of M={M} rows but for the last", self.clients, "chunk by M")
-        mask = np.empty_like(vectors)
+        mask = np.empty(vectors.shape, dtype=np.uint64)
         for slot in range(1, M):
             self._randomness.fill_words(mask)
             self._receive(slot, mask)

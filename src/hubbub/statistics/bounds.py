@@ -16,6 +16,8 @@ from hubbub.errors import invalid
 
 Formula = Literal["tight", "paper"]
 
+_SMALLEST, _LARGEST = 1e-50, 1e50  # so that fourth powers stay ordinary doubles
+
 
 def positive(field: str, value: object) -> float:
     """A finite positive number, or one line that says so."""
@@ -25,6 +27,8 @@ def positive(field: str, value: object) -> float:
         raise invalid(field, "a positive number", repr(value), "give the public bound of the data") from None
     if not np.isfinite(number) or number <= 0:
         raise invalid(field, "positive and finite", number, "give the public bound of the data, e.g. 7.5")
+    if not _SMALLEST <= number <= _LARGEST:
+        raise invalid(field, f"in {_SMALLEST:g}..{_LARGEST:g}", number, "change the unit of that column")
     return number
 
 
