@@ -96,13 +96,14 @@ def test_fig3_on_some_drugs(gdsc_folder: Path, tmp_path: Path, monkeypatch: pyte
 
 
 def test_fig3_summary(gdsc_folder: Path):
-    row = {"epsilon": 1.0, "method": "DDP", "sum": 10.0, "count": 50}
+    row = {"epsilon": 1.0, "method": "DDP", "sum": 10.0, "count": 50, "clients": 50 * 700}
     rows = [{**row, "epsilon": e, "method": m} for e in fig3.EPSILONS for m in METHODS]
     other = [{**r, "sum": 20.0} for r in rows]
     result = fig3.summarise([rows, rows, other, other], "sound", 2)
     assert result.rows[0]["mean"] == pytest.approx(0.3)
     assert result.rows[0]["std"] == pytest.approx(0.1)
     assert set(result.rows[0]) >= {"dataset", "epsilon", "method", "mean", "std", "n", "repeats"}
+    assert (result.rows[0]["n"], result.rows[0]["drugs"]) == (700, 100)
 
 
 def test_fig1b_measures_the_factor():

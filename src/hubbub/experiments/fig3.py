@@ -48,12 +48,13 @@ def run_split(folder: str, split: int, first: int, mode: Mode, seed: int) -> lis
     """For every epsilon and method: the sum of correlations over a group of drugs, and their number."""
     data = _data(folder)
     noises = [noise_of(mode, Budget(epsilon, DELTA), BOUNDS) for epsilon in EPSILONS]
-    total = np.zeros((len(EPSILONS), len(METHODS)))
+    total, clients = np.zeros((len(EPSILONS), len(METHODS))), 0
     drugs = range(first, min(first + DRUGS_PER_CELL, len(data.drugs)))
     for drug in drugs:
         rows = data.rows(drug)
         order = np.random.default_rng(seed_of("fig3", seed, drug, split)).permutation(rows.shape[0])
         test, train = rows[order[:TEST_SIZE]], rows[order[TEST_SIZE:]]
+        clients += train.shape[0]
         betas = np.array(
             [
                 [coefficients(m, train, BOUNDS, noise, f"fig3/{mode}/{seed}/{drug}/{split}") for m in METHODS]
@@ -62,7 +63,7 @@ def run_split(folder: str, split: int, first: int, mode: Mode, seed: int) -> lis
         )
         total += spearman(betas @ test[:, :-1].T, test[:, -1])
     return [
-        {"epsilon": epsilon, "method": method, "sum": float(total[i, j]), "count": len(drugs)}
+        {"epsilon": epsilon, "method": method, "sum": float(total[i, j]), "count": len(drugs), "clients": clients}
         for i, epsilon in enumerate(EPSILONS)
         for j, method in enumerate(METHODS)
     ]
@@ -84,10 +85,9 @@ def summarise(results: list[list[Row]], mode: Mode, repeats: int) -> Result:
     groups = len(results) // repeats
     rows: list[Row] = []
     for k, first in enumerate(results[0]):
-        per_split = []
-        for split in range(repeats):
-            parts = [results[split * groups + g][k] for g in range(groups)]
-            per_split.append(sum(p["sum"] for p in parts) / sum(p["count"] for p in parts))
+        parts = [[results[split * groups + g][k] for g in range(groups)] for split in range(repeats)]
+        per_split = [sum(p["sum"] for p in part) / sum(p["count"] for p in part) for part in parts]
+        drugs = sum(p["count"] for p in parts[0])
         rows.append(
             {
                 "dataset": "gdsc",
@@ -95,7 +95,8 @@ def summarise(results: list[list[Row]], mode: Mode, repeats: int) -> Result:
                 "method": first["method"],
                 "mean": float(np.mean(per_split)),
                 "std": float(np.std(per_split)),
-                "n": sum(results[g][k]["count"] for g in range(groups)),
+                "n": round(sum(p["clients"] for p in parts[0]) / drugs),
+                "drugs": drugs,
                 "repeats": repeats,
                 "guarantee": noise_of(mode, Budget(first["epsilon"], DELTA), BOUNDS).is_guarantee(first["method"]),
             }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -11,10 +12,11 @@ from hubbub.statistics.bounds import positive
 
 
 @dataclass(frozen=True)
-class SecondMoments:
-    """x -> (x_1^2, .., x_k^2) with |x_j| clipped to bounds[j]: each square lies in [0, c_j^2]."""
+class _PerColumn:
+    """One number out for each number in, |x_j| clipped to bounds[j] first."""
 
     bounds: tuple[float, ...]
+    name: ClassVar[str]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "bounds", tuple(positive("bound", c) for c in self.bounds))
@@ -26,8 +28,22 @@ class SecondMoments:
 
     @property
     def dimension(self) -> int:
-        """One square per number."""
+        """As many numbers as the sample has."""
         return len(self.bounds)
+
+    def _clipped(self, rows: Floats) -> Floats:
+        limit = np.asarray(self.bounds)
+        return np.clip(rows, -limit, limit)
+
+    def describe(self) -> dict[str, object]:
+        """Name and bounds, for the study."""
+        return {"statistic": self.name, "bounds": list(self.bounds)}
+
+
+class SecondMoments(_PerColumn):
+    """x -> (x_1^2, .., x_k^2): each square lies in [0, c_j^2]."""
+
+    name = "second moments"
 
     @property
     def magnitude(self) -> float:
@@ -46,33 +62,13 @@ class SecondMoments:
 
     def vectors(self, rows: Floats) -> Floats:
         """Clip, then square."""
-        limit = np.asarray(self.bounds)
-        clipped: Floats = np.clip(rows, -limit, limit)
-        return np.square(clipped, out=clipped)
-
-    def describe(self) -> dict[str, object]:
-        """Name and bounds, for the study."""
-        return {"statistic": "second moments", "bounds": list(self.bounds)}
+        return np.square(self._clipped(rows))
 
 
-@dataclass(frozen=True)
-class Means:
-    """x -> x, with |x_j| clipped to bounds[j]."""
+class Means(_PerColumn):
+    """x -> x, clipped."""
 
-    bounds: tuple[float, ...]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "bounds", tuple(positive("bound", c) for c in self.bounds))
-
-    @property
-    def columns(self) -> int:
-        """One number per bound."""
-        return len(self.bounds)
-
-    @property
-    def dimension(self) -> int:
-        """The vector is the sample."""
-        return len(self.bounds)
+    name = "means"
 
     @property
     def magnitude(self) -> float:
@@ -91,12 +87,7 @@ class Means:
 
     def vectors(self, rows: Floats) -> Floats:
         """Clip."""
-        limit = np.asarray(self.bounds)
-        return np.clip(rows, -limit, limit)
-
-    def describe(self) -> dict[str, object]:
-        """Name and bounds, for the study."""
-        return {"statistic": "means", "bounds": list(self.bounds)}
+        return self._clipped(rows)
 
 
 @dataclass(frozen=True)
