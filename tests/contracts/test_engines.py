@@ -12,7 +12,7 @@ from conftest import FALSE_ALARM
 from hubbub import Engine
 from hubbub.engines import LocalEngine, TrustedAggregator
 from hubbub.errors import InvalidInput
-from hubbub.statistics import Ball, Box, Count, MeanAndSquare, Means, OneHot, Regression, SecondMoments
+from hubbub.statistics import Ball, Box, Count, MeanAndSquare, Means, OneHot, Regression, ScaleHistogram, SecondMoments
 from hubbub.statistics.base import Statistic
 
 ENGINES: dict[str, Callable[[int | None], Engine]] = {
@@ -31,6 +31,7 @@ STATISTICS: dict[str, Statistic] = {
     "mean and square": MeanAndSquare(2.0),
     "count": Count(2.0),
     "one-hot": OneHot(3),
+    "scale histogram": ScaleHistogram((1.0, 2.0), bins=4),
 }
 N = 30
 

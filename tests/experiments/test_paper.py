@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from hubbub.cli import main
-from hubbub.experiments import efficiency, fig1b, fig2, fig3, table1
+from hubbub.experiments import coverage, efficiency, fig1b, fig2, fig3, table1
 from hubbub.experiments.catalogue import Settings, run
 from hubbub.experiments.datasets import abalone, white_wine
 from hubbub.experiments.methods import METHODS
@@ -189,3 +189,20 @@ def test_out_that_is_a_file_is_one_line(tmp_path: Path, capsys: pytest.CaptureFi
     (tmp_path / "file").write_text("")
     assert main(["experiment", "fig1b", "--out", str(tmp_path / "file")]) == 2
     assert "out must be a folder" in capsys.readouterr().err
+
+
+def test_coverage_of_one_setting():
+    rows = coverage.run_setting(300, 2, "skewed", 0, 3)
+    assert {(row["epsilon"], row["posterior"]) for row in rows} == {
+        (e, p) for e in (0.5, 1.0, 10.0) for p in ("plugin", "default")
+    }
+    result = coverage.summarise([rows], "sound", 3)
+    assert all(0 <= row["coverage"] <= 1 and row["width"] > 0 for row in result.rows)
+    assert len(result.claims) == 2
+
+
+@pytest.mark.parametrize("kind", coverage.FEATURES)
+def test_features_have_mean_zero_and_variance_one(kind: str, rng: np.random.Generator):
+    x = coverage.features(kind, 200_000, 1, rng)
+    assert x.mean() == pytest.approx(0.0, abs=0.02)
+    assert x.var() == pytest.approx(1.0, abs=0.1)

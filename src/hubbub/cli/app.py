@@ -39,8 +39,8 @@ Delta = Annotated[float, Parameter(help="Privacy budget delta in (0, 1); choose 
 Computes = Annotated[int, Whole, Parameter(help="M, the number of Computes (at least 2).")]
 Tolerate = Annotated[int, Whole, Parameter(help="T, how many clients may collude or drop out.")]
 Method = Annotated[
-    Literal["projected", "plain"],
-    Parameter(help="projected: two rounds, tighter clipping. plain: one round."),
+    Literal["auto", "projected", "plain"],
+    Parameter(help="auto: scaled columns in a ball. projected: the paper's. plain: one round."),
 ]
 XBound = Annotated[
     str,
@@ -90,10 +90,11 @@ def fit(
     features: Annotated[str | None, Parameter(help="Columns to use, comma-separated [default: all others].")] = None,
     computes: Computes = 3,
     tolerate: Tolerate = 0,
-    method: Method = "projected",
+    method: Method = "auto",
     posterior: Annotated[
-        Literal["regularised", "plugin"], Parameter(help="regularised: ridge from the noise level.")
-    ] = "regularised",
+        Literal["auto", "shrinkage", "regularised", "plugin"],
+        Parameter(help="auto: shrinkage for the method auto, regularised for the others. plugin: the paper's."),
+    ] = "auto",
     seal: Annotated[bool, Parameter(negative="", help="Encrypt and open every share (slower).")] = False,
     ledger: Annotated[Path | None, Parameter(help="Charge this ledger file; refuse what overspends it.")] = None,
     total_epsilon: Annotated[float | None, Parameter(help="Total epsilon of a new ledger.")] = None,
@@ -154,7 +155,7 @@ def explain(
     y_bound: Annotated[float, Parameter(help="Public bound of the target.")] = 1.0,
     computes: Computes = 3,
     tolerate: Tolerate = 0,
-    method: Method = "projected",
+    method: Method = "auto",
     json: Json = False,
 ) -> None:
     """Say what would be guaranteed and how much noise it costs, without touching any data.
@@ -172,7 +173,8 @@ def explain(
 @app.command
 def experiment(
     name: Annotated[
-        Literal["fig1b", "fig2", "fig3", "table1", "efficiency", "all"], Parameter(help="Which one of the paper's.")
+        Literal["fig1b", "fig2", "fig3", "table1", "efficiency", "coverage", "all"],
+        Parameter(help="Which one; all are those of the paper, without coverage."),
     ],
     *,
     out: Annotated[Path, Parameter(help="Folder for rows, pictures and report.html.")] = Path("out"),

@@ -12,17 +12,18 @@ from hubbub.cli.table import parse_bounds
 from hubbub.engines import LocalEngine
 from hubbub.errors import invalid
 from hubbub.models.linear_regression import DEVIATIONS_SHARE
+from hubbub.models.scaled import SHARES, choose_ball
 from hubbub.models.thresholds import find_thresholds
 from hubbub.privacy import Budget, split
 from hubbub.randomness import Randomness
 from hubbub.roles import RoundPlan, Study, contribute
 from hubbub.securesum import PrivateKey, encode_report
-from hubbub.statistics import Box, Regression, SecondMoments
+from hubbub.statistics import Box, Regression, ScaleHistogram, SecondMoments
 
 
 def run(
     clients: int, features: int, epsilon: float, delta: float, x_bound: str, y_bound: float, computes: int,
-    tolerate: int, method: Literal["projected", "plain"], json: bool,
+    tolerate: int, method: Literal["auto", "projected", "plain"], json: bool,
 ) -> None:  # fmt: skip
     """Plan the rounds and print what they would cost."""
     if features < 1:
@@ -33,10 +34,14 @@ def run(
     thresholds: tuple[float, float] | None = None
     if method == "plain":
         plans = {"regression": engine.plan(Regression(bound), split(budget, [1.0])[0], clients)}
+    elif method == "auto":
+        first, second = split(budget, SHARES)
+        ball = choose_ball(clients, features, second)
+        plans = {"scales": engine.plan(ScaleHistogram((*bound.x, y_bound)), first, clients)}
+        plans["regression"] = engine.plan(Regression(ball, target_square=True), second, clients)
     else:
         first, second = split(budget, [DEVIATIONS_SHARE, 1 - DEVIATIONS_SHARE])
-        limits = SecondMoments((*bound.x, y_bound))
-        plans = {"deviations": engine.plan(limits, first, clients)}
+        plans = {"deviations": engine.plan(SecondMoments((*bound.x, y_bound)), first, clients)}
         thresholds = find_thresholds(clients, features, second, tolerate)
         # without data the deviations are unknown: this is the round at a deviation of a third of the bound
         inner = Box(tuple(c * min(1, thresholds[0] / 3) for c in bound.x), y_bound * min(1, thresholds[1] / 3))
@@ -91,6 +96,8 @@ def _print(result: dict[str, object], rounds: list[dict[str, object]]) -> None:
             "The regression round clips at a multiple of each column's deviation, found in round 1; "
             "shown here as if a deviation were a third of its bound."
         )
+    if result["method"] == "auto":
+        console.print("The regression round sums rows in units of the columns' scales, found in round 1.")
     names = {
         "dimension": "numbers summed", "sensitivity": "sensitivity (L2)", "noise_multiplier": "noise multiplier",
         "sigma_client": "noise of one client", "noise_std": "noise in the sum",

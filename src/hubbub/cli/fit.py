@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 from rich.table import Table as RichTable
@@ -15,14 +14,14 @@ from hubbub.cli.output import PICTURES, check_distinct, check_writable, console,
 from hubbub.cli.table import parse_bounds, read_table
 from hubbub.engines import LocalEngine
 from hubbub.errors import InvalidInput, invalid
-from hubbub.estimators.linear_regression import PrivateLinearRegression
-from hubbub.estimators.stored import INTERVALS, StoredModel
+from hubbub.estimators.linear_regression import Method, PosteriorKind, PrivateLinearRegression
+from hubbub.estimators.stored import StoredModel
 from hubbub.privacy import Budget, Ledger, check_population
 
 
 def run(
     file: Path, target: str, epsilon: float, delta: float, x_bound: str, y_bound: float, features: str | None,
-    computes: int, tolerate: int, method: Literal["projected", "plain"], posterior: Literal["regularised", "plugin"],
+    computes: int, tolerate: int, method: Method, posterior: PosteriorKind,
     seal: bool, ledger: Path | None, total_epsilon: float | None, plot: Path | None, out: Path | None,
     seed: int | None, json: bool,
 ) -> None:  # fmt: skip
@@ -72,7 +71,7 @@ def _print(stored: StoredModel, privacy: str, purse: Ledger | None) -> None:
         interval = f"{row['low']:.4g} .. {row['high']:.4g}"
         table.add_row(Text(name), f"{row['mean']:.4g}", f"{row['std']:.3g}", interval)
     console.print(table)
-    console.print(f"* {INTERVALS}\n", markup=False)
+    console.print(f"* {stored.intervals}\n", markup=False)
     console.print(privacy, markup=False)
     if purse is not None:
         console.print(f"\n{purse}", markup=False)

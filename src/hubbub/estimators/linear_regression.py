@@ -15,37 +15,50 @@ from hubbub.engines import LocalEngine
 from hubbub.errors import InvalidInput, PrivacyLeakWarning, invalid
 from hubbub.models.linear_regression import DEVIATIONS_SHARE, Fit, fit_plain, fit_projected, normal_posterior
 from hubbub.models.posterior import NormalPosterior
+from hubbub.models.repair import Repair
 from hubbub.models.rounds import Engine
+from hubbub.models.scaled import SHARES, ScaledFit, fit_scaled
+from hubbub.models.shrinkage import in_original_units, shrinkage_posterior
 from hubbub.privacy import Budget, Ledger, PrivacyReport, current_ledger, split
 from hubbub.statistics import Box
 
-Method = Literal["projected", "plain"]
-PosteriorKind = Literal["regularised", "plugin"]
+Method = Literal["auto", "projected", "plain"]
+PosteriorKind = Literal["auto", "shrinkage", "regularised", "plugin"]
+
+POSTERIORS: dict[str, tuple[str, ...]] = {
+    "auto": ("shrinkage",),
+    "projected": ("regularised", "plugin"),
+    "plain": ("regularised", "plugin"),
+}
+"""The posteriors that each method's sums allow, its default first."""
 
 DEFAULT_BUDGET = Budget(epsilon=1.0, delta=1e-5)
 
 
 class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
-    """Bayesian linear regression from one noisy sum (method "plain") or two ("projected", Algorithm 2).
+    """Bayesian linear regression from noisy sums over clients.
 
     Parameters
     ----------
     budget : what one fit may spend; default (epsilon=1, delta=1e-5).
     x_bound, y_bound : public bounds, |x_j| <= x_bound (one number or one per column), |y| <= y_bound.
-        Data outside is clipped. Left out, they are taken from the data with a PrivacyLeakWarning.
-    method : "projected" estimates the columns' deviations first and clips more tightly; "plain" does not.
-    posterior : "regularised" (ridge from the known noise level) or "plugin" (the paper's).
+        Left out, they are taken from the data with a PrivacyLeakWarning.
+    method : "auto" estimates the columns' scales first and sums scaled rows in a ball (two rounds); "projected" is
+        the paper's Algorithm 2 (two rounds); "plain" clips to the bounds (one round).
+    posterior : "auto" is "shrinkage" for the method "auto", which knows about the noise and learns the residual
+        variance and the prior's width, and "regularised" (a ridge from the noise level) for the others, which can
+        also have "plugin" (the paper's). These two treat the noisy sums as exact: their intervals are too narrow.
     engine : where the roles run; default LocalEngine(computes=3).
     ledger : a total budget that every fit charges; default the one of an enclosing `with Ledger(...)`.
-    prior_precision, noise_precision : of beta ~ N(0, I/prior_precision), y ~ N(x'beta, 1/noise_precision).
+    prior_precision, noise_precision : of beta ~ N(0, I/prior_precision), y ~ N(x'beta, 1/noise_precision), for the
+        methods "projected" and "plain".
 
-    The columns and the target are taken to be centred: there is no intercept. The posterior treats the noisy sums
-    as exact, so its intervals are too narrow where the noise is large.
+    The columns and the target are taken to be centred: there is no intercept.
 
     Attributes
     ----------
     posterior_ : posterior of the coefficients.   privacy_ : PrivacyReport.   coef_ : posterior mean.
-    fit_ : the released sums, free to be used again.
+    residual_variance_ : of y, learned or assumed.   fit_ : the released sums, free to be used again.
     """
 
     def __init__(
@@ -53,8 +66,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         budget: Budget | None = None,
         x_bound: float | Sequence[float] | None = None,
         y_bound: float | None = None,
-        method: Method = "projected",
-        posterior: PosteriorKind = "regularised",
+        method: Method = "auto",
+        posterior: PosteriorKind = "auto",
         engine: Engine | None = None,
         ledger: Ledger | None = None,
         prior_precision: float = 1.0,
@@ -75,23 +88,49 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         budget = self._checked_budget()
         rows = self._rows(X, y)
         bound, caveats = self._bound(rows)
-        self.fit_ = self._run(rows, bound, budget)
+        engine = LocalEngine(computes=3) if self.engine is None else self.engine
+        ledger = current_ledger() if self.ledger is None else self.ledger
+        if self.method == "auto":
+            self._fit_scaled(rows, bound, budget, engine, ledger)
+        else:
+            self._fit_box(rows, bound, budget, engine, ledger)
         self.privacy_ = PrivacyReport(budget, self.fit_.rounds, caveats)
-        self.posterior_: NormalPosterior = normal_posterior(
-            self.fit_.gram,
-            noise_std=self.fit_.noise_std,
-            prior_precision=self.prior_precision,
-            noise_precision=self.noise_precision,
-            repair="ridge" if self.posterior == "regularised" else "flip",
-        )
         self.coef_ = self.posterior_.mean
         return self
+
+    def _fit_scaled(self, rows: Floats, bound: Box, budget: Budget, engine: Engine, ledger: Ledger | None) -> None:
+        self.fit_: Fit | ScaledFit = fit_scaled(rows, bound, split(budget, SHARES), engine, ledger=ledger)
+        scaled = in_original_units(shrinkage_posterior(self.fit_.gram), self.fit_.gram, self.fit_.scales)
+        self.posterior_: NormalPosterior = scaled.coefficients
+        self.residual_variance_ = scaled.residual_variance
+
+    def _fit_box(self, rows: Floats, bound: Box, budget: Budget, engine: Engine, ledger: Ledger | None) -> None:
+        prior, noise = self.prior_precision, self.noise_precision
+        if self.method == "plain":
+            fit = fit_plain(rows, bound, split(budget, [1.0])[0], engine, ledger=ledger)
+        else:
+            fit = fit_projected(
+                rows,
+                bound,
+                split(budget, [DEVIATIONS_SHARE, 1 - DEVIATIONS_SHARE]),
+                engine,
+                tolerated=getattr(engine, "tolerated", 0),
+                ledger=ledger,
+                prior_precision=prior,
+                noise_precision=noise,
+            )
+        repair: Repair = "flip" if self.posterior == "plugin" else "ridge"
+        self.fit_ = fit
+        self.posterior_ = normal_posterior(
+            fit.gram, noise_std=fit.noise_std, repair=repair, prior_precision=prior, noise_precision=noise
+        )
+        self.residual_variance_ = 1 / noise
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Posterior predictive mean, with `return_std` also the standard deviation."""
         check_is_fitted(self)
         X = finite_rows("X", validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite=False))
-        mean, std = self.posterior_.predict(X, self.noise_precision)
+        mean, std = self.posterior_.predict(X, 1 / self.residual_variance_)
         return (mean, std) if return_std else mean
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -111,27 +150,14 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
             state = {**state, "ledger": current_ledger()}
         return state
 
-    def _run(self, rows: Floats, bound: Box, budget: Budget) -> Fit:
-        engine = LocalEngine(computes=3) if self.engine is None else self.engine
-        ledger = current_ledger() if self.ledger is None else self.ledger
-        if self.method == "plain":
-            return fit_plain(rows, bound, split(budget, [1.0])[0], engine, ledger=ledger)
-        return fit_projected(
-            rows,
-            bound,
-            split(budget, [DEVIATIONS_SHARE, 1 - DEVIATIONS_SHARE]),
-            engine,
-            tolerated=getattr(engine, "tolerated", 0),
-            ledger=ledger,
-            prior_precision=self.prior_precision,
-            noise_precision=self.noise_precision,
-        )
-
     def _checked_budget(self) -> Budget:
         """Refuse what is wrong in the parameters before any data is looked at."""
-        for field, allowed in (("method", ("projected", "plain")), ("posterior", ("regularised", "plugin"))):
-            if getattr(self, field) not in allowed:
-                raise invalid(field, f"one of {', '.join(allowed)}", repr(getattr(self, field)), f"use {allowed[0]!r}")
+        if self.method not in POSTERIORS:
+            raise invalid("method", f"one of {', '.join(POSTERIORS)}", repr(self.method), "use 'auto'")
+        if self.posterior not in ("auto", *POSTERIORS[self.method]):
+            allowed = ", ".join(("auto", *POSTERIORS[self.method]))
+            bound = f"one of {allowed} for method {self.method!r}"
+            raise invalid("posterior", bound, repr(self.posterior), "use 'auto'")
         for field in ("prior_precision", "noise_precision"):
             value = getattr(self, field)
             if not isinstance(value, int | float | np.number) or not (np.isfinite(value) and value > 0):

@@ -17,7 +17,12 @@ if TYPE_CHECKING:
     from hubbub.estimators.linear_regression import PrivateLinearRegression
 
 FORMAT = "hubbub linear regression 1"
-INTERVALS = "90 %, treating the noisy sums as exact: too narrow where the privacy noise is large"
+INTERVALS = {
+    "auto": "90 %, counting the privacy noise approximately",
+    "projected": "90 %, treating the noisy sums as exact: too narrow where the privacy noise is large",
+    "plain": "90 %, treating the noisy sums as exact: too narrow where the privacy noise is large",
+}
+"""What the intervals of each method mean."""
 
 
 @dataclass(frozen=True)
@@ -29,11 +34,13 @@ class StoredModel:
     posterior: NormalPosterior
     noise_precision: float
     privacy: dict[str, object]
+    intervals: str = ""
 
     @classmethod
     def of(cls, model: PrivateLinearRegression, names: list[str], target: str) -> StoredModel:
         """The storable part of a fitted estimator."""
-        return cls(names, target, model.posterior_, model.noise_precision, model.privacy_.as_dict())
+        precision = 1 / model.residual_variance_
+        return cls(names, target, model.posterior_, precision, model.privacy_.as_dict(), INTERVALS[model.method])
 
     @property
     def mean(self) -> Floats:
@@ -52,7 +59,7 @@ class StoredModel:
 
     def summary(self) -> dict[str, object]:
         """Plain values for JSON."""
-        return {"target": self.target, "coefficients": self.coefficients(), "intervals": INTERVALS}
+        return {"target": self.target, "coefficients": self.coefficients(), "intervals": self.intervals}
 
     def predict(self, X: Floats) -> tuple[Floats, Floats]:
         """Posterior predictive mean and standard deviation."""

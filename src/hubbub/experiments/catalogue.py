@@ -10,12 +10,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hubbub.errors import InvalidInput, invalid
-from hubbub.experiments import efficiency, fig1b, fig2, fig3, table1
+from hubbub.experiments import coverage, efficiency, fig1b, fig2, fig3, table1
 from hubbub.experiments.modes import Mode
 from hubbub.experiments.result import Result
 from hubbub.experiments.runner import Cell, run_cells
 
-EXPERIMENTS = {"fig1b": fig1b, "fig2": fig2, "fig3": fig3, "table1": table1, "efficiency": efficiency}
+EXPERIMENTS = {
+    "fig1b": fig1b,
+    "fig2": fig2,
+    "fig3": fig3,
+    "table1": table1,
+    "efficiency": efficiency,
+    "coverage": coverage,
+}
+OF_THE_PAPER = ("fig1b", "fig2", "fig3", "table1", "efficiency")
 DEPENDS_ON_MODE = ("fig2", "fig3")
 DATA_VARIABLE = "HUBBUB_DATA"
 

@@ -23,6 +23,7 @@ TITLES = {
     "fig3": "Figure 3: drug sensitivity",
     "table1": "Table 1: seconds",
     "efficiency": "The efficiency theorems",
+    "coverage": "Do 90 % intervals cover 90 %?",
 }
 
 _STYLE = """

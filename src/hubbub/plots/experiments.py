@@ -108,6 +108,31 @@ def efficiency(rows: Sequence[Row], banner: str | None) -> Figure:
     return figure
 
 
+def coverage(rows: Sequence[Row], banner: str | None) -> Figure:
+    """Coverage against n, a panel per epsilon: plug-in beside the default posterior."""
+    epsilons = sorted({row["epsilon"] for row in rows})
+    figure = Figure(figsize=(4 * len(epsilons), 4), layout="constrained")
+    colours = {"plugin": "tab:red", "default": "tab:green"}
+    for axes, epsilon in zip(np.atleast_1d(figure.subplots(1, len(epsilons), sharey=True)), epsilons, strict=True):
+        for posterior, colour in colours.items():
+            for d, line in zip(sorted({row["d"] for row in rows}), (":", "-", "--"), strict=False):
+                for kind, marker in zip(dict.fromkeys(row["x"] for row in rows), "osv", strict=False):
+                    part = [
+                        r
+                        for r in rows
+                        if (r["epsilon"], r["posterior"], r["d"], r["x"]) == (epsilon, posterior, d, kind)
+                    ]
+                    n, found = ([row[name] for row in part] for name in ("n", "coverage"))
+                    label = f"{posterior}, d={d}, {kind}"
+                    axes.plot(n, found, color=colour, ls=line, marker=marker, ms=4, lw=1, label=label)
+        axes.axhspan(0.87, 0.93, color="grey", alpha=0.25)
+        axes.set(xscale="log", xlabel="n", title=f"epsilon={epsilon:g}", ylim=(0, 1))
+    figure.axes[0].set_ylabel("coverage of 90 % intervals")
+    handles, labels = figure.axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=7, frameon=False)
+    return figure
+
+
 def _lines(axes: Axes, rows: Sequence[Row], middle: str, low: str, high: str) -> None:
     for offset, method in enumerate(m for m in STYLES if any(row["method"] == m for row in rows)):
         part = sorted((row for row in rows if row["method"] == method), key=lambda row: row["epsilon"])

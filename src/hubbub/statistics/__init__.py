@@ -5,8 +5,9 @@ from hubbub.statistics.bounds import Ball, Box, Formula
 from hubbub.statistics.counts import Count, OneHot
 from hubbub.statistics.moments import MeanAndSquare, Means, SecondMoments
 from hubbub.statistics.regression import Gram, Regression
+from hubbub.statistics.scales import ScaleHistogram
 
 __all__ = [
-    "Ball", "Box", "Count", "Formula", "Gram", "MeanAndSquare", "Means", "OneHot", "Regression",
+    "Ball", "Box", "Count", "Formula", "Gram", "MeanAndSquare", "Means", "OneHot", "Regression", "ScaleHistogram",
     "SecondMoments", "Statistic",
 ]  # fmt: skip
