@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import os
 import pickle
+import signal
+import threading
 
 import numpy as np
 import pytest
@@ -52,6 +54,22 @@ def test_forked_child_does_not_repeat_its_parents_stream():
         os._exit(0)
     os.waitpid(child, 0)
     assert os.read(read, 64) != randomness.bytes(64)
+
+
+def test_forked_child_does_not_wait_for_its_parents_lock():
+    randomness = Randomness.system()
+    read, write = os.pipe()
+    with randomness._lock:  # as if another thread were drawing at this moment
+        child = os.fork()
+        if child == 0:
+            signal.alarm(20)  # a child that waits is ended, and writes nothing
+            worker = threading.Thread(target=lambda: os.write(write, randomness.bytes(8)))
+            worker.start()
+            worker.join()
+            os._exit(0)
+    os.close(write)
+    os.waitpid(child, 0)
+    assert len(os.read(read, 8)) == 8
 
 
 def test_copies_never_draw_the_same_twice():

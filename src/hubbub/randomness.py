@@ -81,10 +81,10 @@ class Randomness:
         self.source = source
         self._key = key
         self._block: Words | None = None
-        self._lock = threading.RLock()  # threads share a stream, never a draw
         self._start()
 
     def _start(self) -> None:
+        self._lock = threading.RLock()  # threads share a stream, never a draw
         self._pid = os.getpid()
         key = os.urandom(32) if self._key is None else self._key
         self._stream = keystream(key[:16], key[16:])
@@ -119,10 +119,17 @@ class Randomness:
 
     def fill_words(self, out: Words) -> None:
         """Overwrite `out` with uniform words."""
+        self._renew_after_fork()
         with self._lock:
-            if self._key is None and self._pid != os.getpid():
-                self._start()  # a forked child must not repeat its parent's stream
             fill(self._stream, out)
+
+    def _renew_after_fork(self) -> None:
+        """A forked child must not repeat its parent's stream, nor wait for a lock that no thread of its own holds."""
+        if self._pid != os.getpid():
+            if self._key is None:
+                self._start()
+            else:
+                self._lock, self._pid = threading.RLock(), os.getpid()
 
     def bytes(self, count: int) -> bytes:
         """`count` uniform bytes."""
@@ -139,6 +146,7 @@ class Randomness:
         flat = out.reshape(-1)
         for start in range(0, flat.size, 2 * _PAIRS):
             block = flat[start : start + 2 * _PAIRS]
+            self._renew_after_fork()
             with self._lock:
                 block[:] = _box_muller(self._block_of_words(-(-block.size // 2)))[: block.size]
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from hubbub.errors import InvalidInput
+from hubbub.experiments import fig3
 from hubbub.experiments.gdsc import GENES, load_gdsc
 
 
@@ -59,6 +61,29 @@ def test_missing_files_and_genes_are_one_line(tmp_path: Path, rng: np.random.Gen
     path.write_text("nothing\n")
     with pytest.raises(InvalidInput, match="data must hold GENE_SYMBOLS"):
         load_gdsc(tmp_path)
+
+
+@pytest.mark.parametrize("damage", ["not gzip", "no id", "text"])
+def test_damaged_reduced_files_are_one_line(tmp_path: Path, damage: str):
+    header, row = ",".join(["COSMIC_ID", *GENES]), ",".join(["1", *["2"] * 10])
+    if damage == "no id":
+        header = header.replace("COSMIC_ID", "ID")
+    if damage == "text":
+        row = row.replace("2", "NA", 1)
+    content = f"{header}\n{row}\n".encode()
+    (tmp_path / "expression.csv.gz").write_bytes(content if damage == "not gzip" else gzip.compress(content))
+    (tmp_path / "ln_ic50.csv.gz").write_bytes(gzip.compress(b"COSMIC_ID,Drug_1\n1,0.5\n"))
+    with pytest.raises(InvalidInput, match="data must be readable expression and response files, got data=") as caught:
+        load_gdsc(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def test_drug_with_too_few_cell_lines_is_named(tmp_path: Path, rng: np.random.Generator):
+    write_originals(tmp_path, rng)
+    with pytest.raises(
+        InvalidInput, match="data must have at least 150 cell lines for every drug, got 1 for Drug_1003"
+    ):
+        fig3.cells("sound", 0, 1, tmp_path)
 
 
 def test_reduced_files_are_read(gdsc_folder: Path):

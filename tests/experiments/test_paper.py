@@ -12,10 +12,12 @@ import pytest
 from scipy.stats import spearmanr
 
 from hubbub.cli import main
+from hubbub.cli.experiment import _object
 from hubbub.experiments import coverage, efficiency, fig1b, fig2, fig3, table1
 from hubbub.experiments.catalogue import Settings, run
 from hubbub.experiments.datasets import abalone, white_wine
 from hubbub.experiments.methods import METHODS
+from hubbub.experiments.result import Result
 from hubbub.experiments.runner import run_cells
 
 
@@ -161,6 +163,25 @@ def test_experiment_writes_rows_pictures_and_a_page_that_stands_alone(
     stamps = {path: path.stat().st_mtime_ns for path in (out / "cells").iterdir()}
     assert main([*command[:-1]]) == 0
     assert {path: path.stat().st_mtime_ns for path in (out / "cells").iterdir()} == stamps
+
+
+def test_all_names_the_mode_of_every_row(tmp_path: Path):
+    results = [Result("fig1b", "sound", [{"N": 1}], [], ""), Result("fig2", "published", [{"median": 1.0}], [], "")]
+    content = _object("all", "published", results)
+    assert content["as"] == "published"
+    assert [row["as"] for row in content["rows"]] == ["sound", "published"]
+
+
+def test_option_without_effect_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["experiment", "fig1b", "--as", "paper", "--repeats", "1", "--jobs", "1", "--out", str(tmp_path)]) == 0
+    assert "--as paper makes no difference to fig1b" in capsys.readouterr().err
+
+
+def test_too_few_splits_to_tell_is_said():
+    rows = [fig2.run_split(name, 0, "sound", 0) for name in fig2.DATASETS]
+    claim = fig2.summarise(rows, "sound", 1).claims[0]
+    assert not claim.holds
+    assert claim.measured == "1 splits are too few to tell, 10 are needed"
 
 
 def test_run_resumes_from_its_cells(tmp_path: Path):

@@ -68,6 +68,14 @@ def test_hopeless_fits_stay_near_zero_and_finite(n: int, d: int):
         assert 0 < posterior.residual_variance < 1e4
 
 
+def test_one_extreme_value_does_not_decide_whether_there_is_a_result():
+    """Values beyond the public bounds are clipped before anything else, however large they are."""
+    rows, _ = simulate(200, 2, 4)
+    rows[0, 0] = 1e300
+    fit, _ = fitted(rows * 1e-10, BUDGET, 0)
+    assert len(fit.rounds) == 2
+
+
 def test_ball_widens_with_plenty_of_data_and_never_looks_at_it():
     few, many = choose_ball(300, 10, 4.0), choose_ball(100_000, 10, 4.0)
     assert few.radius < many.radius

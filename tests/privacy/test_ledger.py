@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import multiprocessing
+import os
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -158,6 +159,43 @@ def test_entering_twice_leaves_no_trace():
     ledger = Ledger(BUDGET)
     with ledger, ledger:
         assert current_ledger() is ledger
+    assert current_ledger() is None
+
+
+def test_forked_child_cannot_spend_a_copy_of_the_purse():
+    ledger = Ledger(BUDGET)
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            ledger.charge("fit", WHOLE)
+            os.write(write, b"charged")
+        except InvalidInput:
+            os.write(write, b"refused")
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert os.read(read, 16) == b"refused"
+
+
+def test_threads_with_ledgers_of_their_own_charge_their_own():
+    """A worker without a block takes the only one there is; with two open elsewhere it refuses."""
+
+    def in_thread(action):
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(action).result()
+
+    outer, other = Ledger(BUDGET), Ledger(BUDGET)
+    with outer:
+        assert in_thread(current_ledger) is outer
+
+        def with_own() -> Ledger | None:
+            with other:
+                with pytest.raises(InvalidInput, match="several open in other threads"):
+                    in_thread(current_ledger)
+                return current_ledger()
+
+        assert in_thread(with_own) is other
+        assert current_ledger() is outer
     assert current_ledger() is None
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from hubbub.errors import CannotCombine, InvalidInput, RoundRefused
+from hubbub.privacy import Budget
 from hubbub.randomness import Randomness
 from hubbub.roles import accept, agree, combine_sums, contribute, refuse, release, roster_digest, roster_of
 from hubbub.securesum import Context, Report, Share, encode_share, seal
@@ -176,6 +177,16 @@ def test_client_refuses_what_is_not_finite_before_any_noise_is_drawn(stage: Stag
 
     with pytest.raises(InvalidInput, match=r"sample must be finite, got sample\[0, 1\]"):
         contribute(stage.study, 0, "c0", np.array([0.0, value]), Untouched.system())
+
+
+def test_client_refuses_a_study_that_spends_more_than_its_own_budget():
+    stage = make_stage(noise_multiplier=5.0)
+    sample, randomness = stage.samples["c0"], Randomness.system()
+    assert len(contribute(stage.study, 0, "c0", sample, randomness, budget=Budget(2.0, 1e-5))) == 3
+    with pytest.raises(InvalidInput, match=r"budget must cover the study's 2 round\(s\)"):
+        contribute(stage.study, 0, "c0", sample, randomness, budget=Budget(0.5, 1e-5))
+    with pytest.raises(InvalidInput, match="budget must cover"):
+        contribute(make_stage().study, 0, "c0", sample, randomness, budget=Budget(100.0, 1e-5))  # no noise at all
 
 
 def test_state_and_sum_show_no_secret(stage: Stage):

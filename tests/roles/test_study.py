@@ -101,6 +101,9 @@ def test_a_study_is_not_taken_at_its_word():
     coarse = dataclasses.replace(PLAN, fixed_point=FixedPoint(0))
     with pytest.raises(InvalidInput, match="fraction_bits must be so large"):
         Study(100, 3, KEYS, (coarse,))
+    overflowing = dataclasses.replace(PLAN, fixed_point=FixedPoint(60))
+    with pytest.raises(InvalidInput, match="fraction_bits must be so small that the sum fits the ring"):
+        Study(100, 3, KEYS, (overflowing,))
     with pytest.raises(InvalidInput, match="keys must be distinct"):
         Study(100, 3, (KEYS[0], KEYS[1], KEYS[0]), (PLAN,))
     for n, t in ((100, 4), (101, 3)):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 FORMAT = "hubbub linear regression 1"
 INTERVALS = {
-    "auto": "90 %, counting the privacy noise approximately",
+    "auto": "90 %, counting the privacy noise approximately: too narrow where clients are few beside the noise",
     "projected": "90 %, treating the noisy sums as exact: too narrow where the privacy noise is large",
     "plain": "90 %, treating the noisy sums as exact: too narrow where the privacy noise is large",
 }

@@ -24,6 +24,7 @@ DATASETS: dict[str, tuple[Callable[[], Floats], int, int]] = {
     "white_wine": (white_wine, 3000, 1000),
 }
 DEFAULT_REPEATS = 25
+FEWEST_REPEATS = 10
 
 Place = tuple[str, float]
 Errors = dict[tuple[str, float, str], list[float]]
@@ -107,6 +108,10 @@ def _indistinguishable(places: list[Place], errors: Errors, central: str, distri
     from scipy.stats import mannwhitneyu
 
     p_values = [float(mannwhitneyu(errors[n, e, central], errors[n, e, distributed]).pvalue) for n, e in places]
+    repeats = len(errors[(*places[0], central)])
+    if repeats < FEWEST_REPEATS:
+        measured = f"{repeats} splits are too few to tell, {FEWEST_REPEATS} are needed"
+        return Claim(f"{distributed} is indistinguishable from {central}", measured, False)
     smallest = min(p_values) * len(places)  # Bonferroni
     measured = f"rank tests at {len(places)} points: smallest p-value {min(1.0, smallest):.2g} after correction"
     return Claim(f"{distributed} is indistinguishable from {central}", measured, smallest > 0.01)

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from hubbub.arrays import Floats
+from hubbub.errors import InvalidInput
 from hubbub.experiments.gdsc import GENES, DrugData, load_gdsc
 from hubbub.experiments.methods import METHODS, coefficients
 from hubbub.experiments.modes import Mode, noise_of
@@ -20,6 +21,7 @@ EPSILONS = (1.0, 3.0, 5.0, 7.5, 10.0)
 DELTA = 1e-3
 BOUNDS = Box((1.0,) * len(GENES), 7.5)  # unit rows; the paper's bound of the target
 TEST_SIZE = 100
+FEWEST_LINES = 150  # for the test set, and some to learn from
 DRUGS_PER_CELL = 53
 DEFAULT_REPEATS = 30
 
@@ -27,6 +29,12 @@ DEFAULT_REPEATS = 30
 def cells(mode: Mode, seed: int, repeats: int, folder: Path) -> list[Cell]:
     """One cell per split and group of drugs."""
     data = _data(str(folder.absolute()))
+    measured = np.isfinite(data.responses).sum(axis=0)
+    if measured.min() < FEWEST_LINES:
+        drug = data.drugs[int(measured.argmin())]
+        raise InvalidInput(
+            f"data must have at least {FEWEST_LINES} cell lines for every drug, got {measured.min()} for {drug}"
+        )
     mark = seed_of(data.responses.shape, np.nansum(data.responses), data.features.sum())
     return [
         Cell(

@@ -44,20 +44,36 @@ class DrugData:
 
 
 def load_gdsc(folder: Path) -> DrugData:
-    """Read either kind of folder; cell lines present in both files, in the order of their ids."""
+    """Read either kind of folder, or say in one line what is wrong with it."""
+    try:
+        return _load(folder)
+    except InvalidInput:
+        raise
+    except (ValueError, KeyError, TypeError, EOFError, OSError, csv.Error) as error:
+        raise InvalidInput(
+            f"data must be readable expression and response files, got data={folder}: {type(error).__name__} {error}; "
+            "unpack archives, and compare with the files of cancerrxgene.org"
+        ) from None
+
+
+def _load(folder: Path) -> DrugData:
+    """Cell lines present in both files, in the order of their ids."""
     reduced = folder / "expression.csv.gz", folder / "ln_ic50.csv.gz"
     if all(path.is_file() for path in reduced):
         expression, response = _wide(reduced[0]), _wide(reduced[1])
     else:
-        rma, fitted = _find(folder, "*RMA*.txt*"), _find(folder, "*fitted_dose_response*.csv*")
+        rma, fitted = _find(folder, "*RMA*.txt"), _find(folder, "*fitted_dose_response*.csv")
         expression, response = _original_expression(rma), _original_response(fitted)
+    for line, genes in expression.items():
+        missing = [gene for gene in GENES if gene not in genes]
+        if missing:
+            raise InvalidInput(
+                f"data must have the expression of {', '.join(GENES)}, got none of {missing[0]} for {line} in {folder}"
+            )
     lines = sorted(set(expression) & set(response))
     if not lines:
         raise InvalidInput(f"data must have cell lines in common, got none in data={folder}; check the two files")
     drugs = tuple(sorted({drug for line in lines for drug in response[line]}))
-    missing = [gene for gene in GENES if gene not in expression[lines[0]]]
-    if missing:
-        raise InvalidInput(f"data must have the expression of {', '.join(GENES)}, got none of {missing[0]} in {folder}")
     X = np.array([[expression[line][gene] for gene in GENES] for line in lines])
     Y = np.array([[response[line].get(drug, np.nan) for drug in drugs] for line in lines])
     return DrugData(unit_rows(X), Y, drugs)
@@ -110,7 +126,7 @@ def _numbers(row: Mapping[str, str]) -> dict[str, float]:
 
 
 def _find(folder: Path, pattern: str) -> Path:
-    found = sorted(folder.glob(pattern)) if folder.is_dir() else []
+    found = [*folder.glob(pattern), *folder.glob(f"{pattern}.gz")] if folder.is_dir() else []
     if not found:
         raise InvalidInput(
             f"data must be a folder with expression.csv.gz and ln_ic50.csv.gz, or with the originals "

@@ -28,21 +28,22 @@ EXPLANATIONS: dict[Mode, str] = {
     "paper": (
         "The formulas of the paper's text: the classic calibration sigma = Delta sqrt(2 ln(1.25/delta))/epsilon, "
         "which is proven for epsilon below 1 only; the paper's sensitivity, which counts every product at twice "
-        "its largest value and so adds about 1.4 times the noise that is needed; and a budget divided linearly, "
-        "30 % of epsilon and of delta for the deviations and 70 % for the regression, which costs more noise than"
-        " exact composition. At small epsilon this wastes accuracy; at large epsilon the classic formula falls "
+        "its largest value and so adds up to 1.4 times the noise that is needed; and a budget divided linearly, "
+        "30 % of epsilon and of delta for the deviations and 70 % for the regression, which costs more noise than "
+        "exact composition. At small epsilon this wastes accuracy; at large epsilon the classic formula falls "
         "short of the budget, and those points are marked."
     ),
     "published": (
-        "What the paper's published program really does, which differs from the text in two places. The noise on "
-        "the second moments (the deviations) is scaled to the bound c_j where the sensitivity is c_j^2: at c = "
-        "7.5 that is 7.5 times too little, so the projected methods spend far more than the stated budget. And "
-        "the search for the projection thresholds adds noise scaled by the fourth power of the sensitivity, which"
-        " makes large thresholds look hopeless and drives the choice to the bottom of the grid. The first makes "
-        "the projected curves look better than the budget allows; the second happens to help, since hard clipping"
-        " suits these data. The projected points are not a guarantee."
+        "What the paper's published program really does. It computes as the text says, with the classic formula's "
+        "shortfall at large epsilon, but for two slips. The noise on the second moments (the deviations) is scaled "
+        "to the bound c_j where the sensitivity is c_j^2: at c = 7.5 that is 7.5 times too little, so the projected "
+        "methods spend far more than the stated budget. And the search for the projection thresholds adds noise "
+        "scaled by the fourth power of the sensitivity, which makes large thresholds look hopeless and drives the "
+        "choice to the bottom of the grid. The first slip makes the projected curves look better than the budget "
+        "allows, and none of their points is a guarantee; the second happens to help, since hard clipping suits "
+        "these data."
     ),
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True)

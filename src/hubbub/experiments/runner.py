@@ -13,11 +13,10 @@ import signal
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
+from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, TypeAlias
-
-from hubbub import __version__
 
 Row: TypeAlias = dict[str, Any]
 
@@ -40,9 +39,10 @@ def run_cells(
     tick(len(done))
     missing = [cell for cell in cells if cell.key not in done]
     if jobs == 1 or len(missing) <= 1:
-        for cell in missing:
-            done[cell.key] = _store(folder, cell, cell.function(*cell.arguments))
-            tick(1)
+        with _one_thread_each():
+            for cell in missing:
+                done[cell.key] = _store(folder, cell, cell.function(*cell.arguments))
+                tick(1)
     else:
         _run_parallel(missing, folder, jobs, done, tick)
     return [done[cell.key] for cell in cells]
@@ -69,13 +69,28 @@ def _run_parallel(
 
 def _start_worker() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides; a worker prints no traceback of its own
+    _one_thread_each()
+
+
+def _one_thread_each() -> Any:
+    """Linear algebra in one thread: jobs share the cores already, and sums come out the same in each of them."""
+    import scipy.linalg  # noqa: F401  # only what is loaded can be limited
     from threadpoolctl import threadpool_limits
 
-    threadpool_limits(1)  # the jobs share the cores already
+    return threadpool_limits(1)
 
 
 def _path(folder: Path, cell: Cell) -> Path:
-    return folder / f"{hashlib.sha256(f'{__version__} {cell.key}'.encode()).hexdigest()[:20]}.json"
+    return folder / f"{hashlib.sha256(f'{_fingerprint()} {cell.key}'.encode()).hexdigest()[:20]}.json"
+
+
+@cache
+def _fingerprint() -> str:
+    """Of the program itself: what other code has computed is not taken for today's."""
+    root = Path(__file__).parents[1]
+    parts = (root / name for name in ("statistics", "privacy", "securesum", "roles", "engines", "models", "estimators"))
+    sources = sorted([path for part in parts for path in part.glob("*.py")] + list(Path(__file__).parent.glob("*.py")))
+    return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
 
 
 def _stored(folder: Path, cell: Cell) -> list[Row] | None:

@@ -1,7 +1,8 @@
 """The default regression: column scales from a histogram, then the sums of scaled rows in a ball.
 
-Scaling first makes one noise level fit all columns; the ball's sensitivity does not grow with their number;
-and since x and y are scaled by the same factor, rows outside it stay unbiased.
+Scaling first makes one noise level fit all columns; the ball's sensitivity does not grow with their number; and
+x and y are shortened by the same factor, so that long rows do not bias the regression (clipping y afterwards does,
+a little, where noise rules and its bound is tight).
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def fit_scaled(
     rows: Floats, bound: Box, multipliers: Sequence[float], engine: Engine, *, ledger: Ledger | None = None
 ) -> ScaledFit:
     """Two rounds: how large each column is, then the regression sums of the rows in these units."""
-    rows = finite_rows("rows", rows, bound.features + 1)
+    rows = bound.apply(finite_rows("rows", rows, bound.features + 1))
     assert bound.y is not None
     histogram = ScaleHistogram((*bound.x, bound.y))
     with Rounds(engine, ledger, list(zip(("scales", "regression"), multipliers, strict=True))) as rounds:

@@ -20,7 +20,7 @@ from hubbub.privacy.accountant import epsilon_spent, fits
 from hubbub.privacy.budget import Budget
 from hubbub.privacy.events import Event, GaussianEvent
 
-_CURRENT: list[Ledger] = []  # innermost last; of the whole process, so that worker threads see it too
+_OPEN: list[tuple[int, Ledger]] = []  # (thread, ledger) of every `with` block under way, innermost last
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Ledger:
         self.budget = budget
         self.path = None if path is None else Path(path)
         self._entries: tuple[Entry, ...] = ()
-        self._lock = threading.RLock()
+        self._lock, self._pid = threading.RLock(), os.getpid()
         with self._locked():
             self._read()
 
@@ -91,12 +91,12 @@ class Ledger:
             self._write(_without(self._entries, entries))
 
     def __enter__(self) -> Ledger:
-        _CURRENT.append(self)
+        _OPEN.append((threading.get_ident(), self))
         return self
 
     def __exit__(self, *_: object) -> None:
-        position = len(_CURRENT) - 1 - _CURRENT[::-1].index(self)
-        del _CURRENT[position]
+        mine = (threading.get_ident(), self)
+        del _OPEN[len(_OPEN) - 1 - _OPEN[::-1].index(mine)]
 
     def __copy__(self) -> Ledger:
         return self  # a copy would be a second purse with the same money
@@ -106,10 +106,7 @@ class Ledger:
 
     def __reduce__(self) -> tuple[type[Ledger], tuple[Budget, Path]]:
         if self.path is None:
-            raise InvalidInput(
-                "ledger must live in a file to be shared with another process, got path=None; "
-                "use Ledger(budget, path='ledger.json') or n_jobs=1"
-            )
+            raise _needs_a_file()
         return Ledger, (self.budget, self.path)
 
     def __str__(self) -> str:
@@ -135,6 +132,10 @@ class Ledger:
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
+        if self._pid != os.getpid():  # a forked child: its copy in memory is a second purse, and its lock may be held
+            if self.path is None:
+                raise _needs_a_file()
+            self._lock, self._pid = threading.RLock(), os.getpid()
         with self._lock:
             if self.path is None:
                 yield
@@ -170,8 +171,25 @@ class Ledger:
 
 
 def current_ledger() -> Ledger | None:
-    """The ledger of the innermost `with Ledger(...)` block, if there is one."""
-    return _CURRENT[-1] if _CURRENT else None
+    """The ledger of this thread's innermost `with Ledger(...)` block; else the one that another thread has open.
+
+    A worker thread has no block of its own and charges the ledger of the thread that started it. Where several are
+    open it cannot know which one, and refuses.
+    """
+    mine = [ledger for thread, ledger in _OPEN if thread == threading.get_ident()]
+    if mine:
+        return mine[-1]
+    others = {id(ledger): ledger for _, ledger in _OPEN}
+    if len(others) > 1:
+        raise InvalidInput("ledger must be clear, got several open in other threads; pass ledger= to the estimator")
+    return next(iter(others.values()), None)
+
+
+def _needs_a_file() -> InvalidInput:
+    return InvalidInput(
+        "ledger must live in a file to be shared with another process, got path=None; "
+        "use Ledger(budget, path='ledger.json') or n_jobs=1"
+    )
 
 
 def _lock_file(path: Path) -> TextIO:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 
 from hubbub.arrays import Floats, finite_rows
-from hubbub.privacy import add_share
+from hubbub.errors import InvalidInput
+from hubbub.privacy import Budget, add_share, fits
 from hubbub.randomness import Randomness
 from hubbub.roles.study import Study
 from hubbub.securesum import Context, Report, encode_share, seal, split
@@ -18,12 +19,20 @@ def contribute(
     sample: Floats,
     randomness: Randomness,
     *,
+    budget: Budget | None = None,
     withhold_noise: bool = False,
 ) -> tuple[Report, ...]:
     """One sealed report for each Compute: all that ever leaves the client.
 
+    With a `budget` the client refuses a study whose rounds together would spend more than that on its sample.
+
     `withhold_noise` is how a simulation makes a colluder; T of them are what the noise allows for.
     """
+    if budget is not None and not fits([plan.mechanism.event for plan in study.rounds], budget):
+        raise InvalidInput(
+            f"budget must cover the study's {len(study.rounds)} round(s), got {budget}; "
+            "do not take part, or ask for more noise"
+        )
     plan = study.rounds[number]
     row = finite_rows("sample", sample.reshape(1, -1), plan.statistic.columns)
     vector = plan.statistic.vectors(row)

@@ -35,9 +35,10 @@ class RoundPlan:
         return self.statistic.dimension
 
     def check(self) -> None:
-        """Refuse a plan whose noise would be too small for its statistic, or lost in rounding.
+        """Refuse a plan that misstates its sensitivity, whose noise rounding would eat, or whose sum could overflow.
 
-        A client checks this on its own: a study made elsewhere is not taken at its word.
+        A client checks this on its own: a study made elsewhere is not taken at its word. Whether the noise
+        multiplier is large enough is a matter of the budget, which `contribute` checks where it is given.
         """
         step, sigma = self.fixed_point.step, self.mechanism.sigma_client
         least = sensitivity_on_grid(self.statistic, self.fixed_point)
@@ -47,6 +48,11 @@ class RoundPlan:
                 f"so large that a step is at most 1/{STEPS_PER_SIGMA:g} of a client's noise ({sigma:.3g})",
                 self.fixed_point.fraction_bits,
                 "leave it out; if that does not help, the ring is too small for so many clients",
+            )
+        reach = self.statistic.magnitude + NOISE_TAIL * sigma
+        if self.mechanism.clients * reach >= 2.0 ** (63 - self.fixed_point.fraction_bits):
+            raise invalid(
+                "fraction_bits", "so small that the sum fits the ring", self.fixed_point.fraction_bits, "leave it out"
             )
         if self.mechanism.sensitivity < least * (1 - 1e-12):
             raise invalid(
