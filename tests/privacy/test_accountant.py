@@ -22,15 +22,21 @@ def test_composition_of_gaussians_agrees_with_dp_accounting():
     assert ours <= accountant.get_epsilon(1e-5) <= ours + 1e-3
 
 
-def test_other_events_are_composed_by_dp_accounting():
-    laplace = dp_accounting.LaplaceDpEvent(1.0)
-    events = [GaussianEvent(2.0), laplace, GaussianEvent(3.0)]
-    accountant = dp_accounting.pld.PLDAccountant()
-    for event in (dp_accounting.GaussianDpEvent(2.0), laplace, dp_accounting.GaussianDpEvent(3.0)):
+def test_other_events_are_composed_by_dp_accounting_under_replace_one():
+    """A replacement is a removal and an addition: dp_accounting's multiplier 4 is ours of 2."""
+    sampled = dp_accounting.PoissonSampledDpEvent(0.1, dp_accounting.GaussianDpEvent(2.0))
+    accountant = dp_accounting.pld.PLDAccountant(dp_accounting.NeighboringRelation.REPLACE_ONE)
+    for event in (dp_accounting.GaussianDpEvent(4.0), sampled, dp_accounting.GaussianDpEvent(6.0)):
         accountant.compose(event)
+    events = [GaussianEvent(2.0), sampled, GaussianEvent(3.0)]
     assert epsilon_spent(events, 1e-5) == pytest.approx(accountant.get_epsilon(1e-5), abs=1e-3)
     assert fits(events, Budget(10.0, 1e-5))
     assert not fits(events, Budget(1.0, 1e-5))
+
+
+def test_foreign_gaussian_costs_what_ours_of_half_its_multiplier_does():
+    foreign, ours = [dp_accounting.GaussianDpEvent(4.0)], [GaussianEvent(2.0)]
+    assert epsilon_spent(ours, 1e-5) <= epsilon_spent(foreign, 1e-5) <= epsilon_spent(ours, 1e-5) + 1e-3
 
 
 @settings(max_examples=100, deadline=None)
@@ -61,11 +67,12 @@ def test_no_noise_costs_everything_and_no_event_costs_nothing():
     assert composed_multiplier([GaussianEvent(1.0), GaussianEvent(0.0)]) == 0.0
     assert math.isinf(epsilon_spent([GaussianEvent(0.0)], 1e-5))
     assert not fits([GaussianEvent(0.0)], Budget(100, 0.1))
-    assert not fits([GaussianEvent(0.0), dp_accounting.LaplaceDpEvent(1.0)], Budget(100, 0.1))
+    assert not fits([GaussianEvent(0.0), dp_accounting.GaussianDpEvent(5.0)], Budget(100, 0.1))
     assert epsilon_spent([], 1e-5) == 0.0
     assert fits([], Budget(1e-3, 1e-9))
 
 
-def test_unsupported_event_is_one_line():
+@pytest.mark.parametrize("event", [dp_accounting.UnsupportedDpEvent(), dp_accounting.LaplaceDpEvent(1.0)])
+def test_event_without_a_replace_one_account_is_one_line(event: dp_accounting.DpEvent):
     with pytest.raises(InvalidInput, match="event must be one that dp_accounting can compose"):
-        fits([dp_accounting.UnsupportedDpEvent()], Budget(1, 1e-5))
+        fits([event], Budget(1, 1e-5))

@@ -131,12 +131,12 @@ def test_damaged_ledger_file_is_one_line(tmp_path: Path, content: str):
 
 
 def test_foreign_events_are_charged_in_memory_only(tmp_path: Path):
-    laplace = dp_accounting.LaplaceDpEvent(100.0)
+    foreign = dp_accounting.GaussianDpEvent(100.0)
     in_memory = Ledger(BUDGET)
-    in_memory.charge("a count of our own", laplace)
+    in_memory.charge("a count of our own", foreign)
     assert in_memory.epsilon > 0
     with pytest.raises(InvalidInput, match="event must be Gaussian in a ledger file"):
-        Ledger(BUDGET, tmp_path / "l.json").charge("count", laplace)
+        Ledger(BUDGET, tmp_path / "l.json").charge("count", foreign)
 
 
 def test_threads_never_overspend():

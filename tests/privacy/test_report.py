@@ -50,6 +50,9 @@ def test_simulation_is_labelled():
     assert not made.is_guarantee
     assert "NOT A GUARANTEE" in str(made)
     assert "SIMULATION (seed 1)" in str(made)
+    assert "In plain words" not in str(made)
+    assert "Would hold against" in str(made)
+    assert made.as_dict()["meaning"] is None
     assert len(made.reservations) == 1  # said once, not once per round
 
 

@@ -1,8 +1,8 @@
 """What a list of events costs together.
 
 Gaussian events compose exactly into one Gaussian (the multipliers' inverse squares add up), so for
-them the answer is closed. Anything else is composed by dp_accounting's privacy loss distributions,
-into which the Gaussians enter as that one event.
+them the answer is closed. Anything else is composed by dp_accounting's privacy loss distributions
+under replace-one, into which the Gaussians enter as that one event.
 """
 
 from __future__ import annotations
@@ -71,10 +71,10 @@ def _sorted(events: Iterable[Event]) -> tuple[list[GaussianEvent], list[Event]]:
 
 
 def _composed(multiplier: float, others: Sequence[Event]):  # type: ignore[no-untyped-def]  # dp_accounting is untyped
-    from dp_accounting import GaussianDpEvent, NonPrivateDpEvent, UnsupportedEventError
+    from dp_accounting import GaussianDpEvent, NeighboringRelation, NonPrivateDpEvent, UnsupportedEventError
     from dp_accounting.pld import PLDAccountant
 
-    accountant = PLDAccountant()
+    accountant = PLDAccountant(NeighboringRelation.REPLACE_ONE)
     try:
         for event in others:
             accountant.compose(event)
@@ -83,5 +83,6 @@ def _composed(multiplier: float, others: Sequence[Event]):  # type: ignore[no-un
     if multiplier <= 0:
         accountant.compose(NonPrivateDpEvent())
     elif not math.isinf(multiplier):
-        accountant.compose(GaussianDpEvent(multiplier))
+        # dp_accounting counts noise per add-or-remove step, of which a replacement takes two; we count per replacement
+        accountant.compose(GaussianDpEvent(2 * multiplier))
     return accountant

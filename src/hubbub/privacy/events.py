@@ -17,4 +17,8 @@ class GaussianEvent:
 
 
 Event: TypeAlias = "GaussianEvent | DpEvent"
-"""A release of hubbub, or any event of dp_accounting that the user adds."""
+"""A release of hubbub, or an event of dp_accounting that the user adds.
+
+Such an event is read in dp_accounting's own terms (its noise over the add-or-remove sensitivity) and charged under
+replace-one, like everything here; one for which dp_accounting has no replace-one account is refused.
+"""

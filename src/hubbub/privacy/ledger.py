@@ -21,6 +21,7 @@ from hubbub.privacy.budget import Budget
 from hubbub.privacy.events import Event, GaussianEvent
 
 _OPEN: list[tuple[int, Ledger]] = []  # (thread, ledger) of every `with` block under way, innermost last
+_OPEN_LOCK = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -91,12 +92,14 @@ class Ledger:
             self._write(_without(self._entries, entries))
 
     def __enter__(self) -> Ledger:
-        _OPEN.append((threading.get_ident(), self))
+        with _OPEN_LOCK:
+            _OPEN.append((threading.get_ident(), self))
         return self
 
     def __exit__(self, *_: object) -> None:
         mine = (threading.get_ident(), self)
-        del _OPEN[len(_OPEN) - 1 - _OPEN[::-1].index(mine)]
+        with _OPEN_LOCK:
+            del _OPEN[len(_OPEN) - 1 - _OPEN[::-1].index(mine)]
 
     def __copy__(self) -> Ledger:
         return self  # a copy would be a second purse with the same money
@@ -176,10 +179,11 @@ def current_ledger() -> Ledger | None:
     A worker thread has no block of its own and charges the ledger of the thread that started it. Where several are
     open it cannot know which one, and refuses.
     """
-    mine = [ledger for thread, ledger in _OPEN if thread == threading.get_ident()]
+    open_now = list(_OPEN)
+    mine = [ledger for thread, ledger in open_now if thread == threading.get_ident()]
     if mine:
         return mine[-1]
-    others = {id(ledger): ledger for _, ledger in _OPEN}
+    others = {id(ledger): ledger for _, ledger in open_now}
     if len(others) > 1:
         raise InvalidInput("ledger must be clear, got several open in other threads; pass ledger= to the estimator")
     return next(iter(others.values()), None)

@@ -80,7 +80,8 @@ class PrivacyReport:
             "guarantee": self.is_guarantee, "reservations": list(self.reservations),
             "epsilon": self.epsilon, "delta": self.delta,
             "budget": {"epsilon": self.budget.epsilon, "delta": self.budget.delta},
-            "meaning": self.meaning(), "setting": SETTINGS[self._last.setting], "unit": UNIT, "adjacency": ADJACENCY,
+            "meaning": self.meaning() if self.is_guarantee else None,
+            "setting": SETTINGS[self._last.setting], "unit": UNIT, "adjacency": ADJACENCY,
             "clients": self._last.clients, "tolerated": self._last.tolerated, "computes": self._last.computes,
             "rounds": [r.as_dict() for r in self.rounds],
             "holds_against": self.holds_against(), "not_promised": self.not_promised(),
@@ -133,11 +134,11 @@ class PrivacyReport:
         lines = ["Privacy report", "--------------"]
         if self.is_guarantee:
             lines += _entry("Guarantee", f"{self.budget}-differential privacy")
+            lines += _entry("In plain words", self.meaning())
         else:
             lines += _entry("NOT A GUARANTEE", "; ".join(self.reservations))
             lines += _entry("Calculated as", f"{self.budget}-differential privacy, had these been avoided")
         lines += _entry("Spent", f"epsilon {self.epsilon:.4g} at delta {self.delta:g}, {len(self.rounds)} round(s)")
-        lines += _entry("In plain words", self.meaning())
         lines += _entry("Setting", SETTINGS[p.setting])
         lines += _entry("Unit of privacy", UNIT)
         lines += _entry("Adjacency", ADJACENCY)
@@ -149,7 +150,7 @@ class PrivacyReport:
         lines.append("Rounds")
         for number, r in enumerate(self.rounds, 1):
             lines += _bullet(_round_line(r), f"  {number}. ")
-        lines.append("Holds against")
+        lines.append("Holds against" if self.is_guarantee else "Would hold against")
         for text in self.holds_against():
             lines += _bullet(text, "  + ")
         lines.append("Not promised")
