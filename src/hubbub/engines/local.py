@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hubbub.arrays import Floats, Words, finite_rows
 from hubbub.errors import invalid, whole
-from hubbub.privacy import Release, add_share, check_population
+from hubbub.privacy import Release, add_share
 from hubbub.randomness import Randomness
 from hubbub.roles import RoundPlan, Study, check_turnout, decode_release, plan_round, run_round
 from hubbub.securesum import BulkShares, PrivateKey, SuiteName, check_computes, check_suite, combine
@@ -71,7 +71,6 @@ class LocalEngine:
 
     def plan(self, statistic: Statistic, noise_multiplier: float, clients: int) -> RoundPlan:
         """The grid and the noise of a round, before any data is touched."""
-        check_population(clients, self.tolerated)
         return plan_round(statistic, noise_multiplier, clients, self.tolerated, self.fraction_bits)
 
     def compute_sums(self, plan: RoundPlan, rows: Floats) -> Words:
@@ -114,7 +113,8 @@ class LocalEngine:
         """The same sum through the roles themselves, one client at a time, every share sealed."""
         keys = [PrivateKey.generate(suite) for _ in range(self.computes)]
         study = Study(rows.shape[0], self.tolerated, tuple(key.public() for key in keys), (plan,))
-        samples = {f"client-{i}": row for i, row in enumerate(rows) if i not in set(self.absent)}
+        absent = set(self.absent)
+        samples = {f"client-{i}": row for i, row in enumerate(rows) if i not in absent}
         lost = {f"client-{i}" for i in self.lost_halfway}
         withholding = {f"client-{i}" for i in self.colluders}
         return run_round(study, 0, keys, samples, self._randomness, lost, withholding)[0]

@@ -107,11 +107,11 @@ def _indistinguishable(places: list[Place], errors: Errors, central: str, distri
     """No point at which a rank test tells the two apart, at 1 % over all points together."""
     from scipy.stats import mannwhitneyu
 
-    p_values = [float(mannwhitneyu(errors[n, e, central], errors[n, e, distributed]).pvalue) for n, e in places]
     repeats = len(errors[(*places[0], central)])
     if repeats < FEWEST_REPEATS:
         measured = f"{repeats} splits are too few to tell, {FEWEST_REPEATS} are needed"
         return Claim(f"{distributed} is indistinguishable from {central}", measured, False)
+    p_values = [float(mannwhitneyu(errors[n, e, central], errors[n, e, distributed]).pvalue) for n, e in places]
     smallest = min(p_values) * len(places)  # Bonferroni
     measured = f"rank tests at {len(places)} points: smallest p-value {min(1.0, smallest):.2g} after correction"
     return Claim(f"{distributed} is indistinguishable from {central}", measured, smallest > 0.01)
