@@ -12,13 +12,13 @@ from hubbub.cli.table import parse_bounds
 from hubbub.engines import LocalEngine
 from hubbub.errors import invalid
 from hubbub.models.linear_regression import DEVIATIONS_SHARE
-from hubbub.models.scaled import SHARES, choose_ball
+from hubbub.models.scaled import SHARES, choose_ball, column_statistic
 from hubbub.models.thresholds import find_thresholds
 from hubbub.privacy import Budget, split
 from hubbub.randomness import Randomness
 from hubbub.roles import RoundPlan, Study, contribute
 from hubbub.securesum import PrivateKey, encode_report
-from hubbub.statistics import Box, Regression, ScaleHistogram, SecondMoments
+from hubbub.statistics import Box, Regression, SecondMoments
 
 
 def run(
@@ -36,8 +36,8 @@ def run(
         plans = {"regression": engine.plan(Regression(bound), split(budget, [1.0])[0], clients)}
     elif method == "auto":
         first, second = split(budget, SHARES)
-        ball = choose_ball(clients, features, second)
-        plans = {"scales": engine.plan(ScaleHistogram((*bound.x, y_bound)), first, clients)}
+        ball = choose_ball(clients, features + 1, second)
+        plans = {"columns": engine.plan(column_statistic(bound, None), first, clients)}
         plans["regression"] = engine.plan(Regression(ball, target_square=True), second, clients)
     else:
         first, second = split(budget, [DEVIATIONS_SHARE, 1 - DEVIATIONS_SHARE])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -13,20 +14,24 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from hubbub.arrays import Floats, finite_rows
 from hubbub.engines import LocalEngine
 from hubbub.errors import InvalidInput, PrivacyLeakWarning, invalid
+from hubbub.estimators.intervals import intervals
+from hubbub.estimators.release import RegressionRelease
+from hubbub.estimators.summary import Summary, summary_of
+from hubbub.models.columns import Columns
 from hubbub.models.linear_regression import DEVIATIONS_SHARE, Fit, fit_plain, fit_projected, normal_posterior
-from hubbub.models.posterior import NormalPosterior
+from hubbub.models.posterior import LinearPosterior
 from hubbub.models.repair import Repair
 from hubbub.models.rounds import Engine
 from hubbub.models.scaled import SHARES, ScaledFit, fit_scaled
-from hubbub.models.shrinkage import in_original_units, shrinkage_posterior
 from hubbub.privacy import Budget, Ledger, PrivacyReport, current_ledger, split
 from hubbub.statistics import Box
+from hubbub.statistics.bounds import positive
 
 Method = Literal["auto", "projected", "plain"]
-PosteriorKind = Literal["auto", "shrinkage", "regularised", "plugin"]
+PosteriorKind = Literal["auto", "noise-aware", "shrinkage", "regularised", "plugin"]
 
 POSTERIORS: dict[str, tuple[str, ...]] = {
-    "auto": ("shrinkage",),
+    "auto": ("noise-aware", "shrinkage"),
     "projected": ("regularised", "plugin"),
     "plain": ("regularised", "plugin"),
 }
@@ -41,37 +46,48 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
     Parameters
     ----------
     budget : what one fit may spend; default (epsilon=1, delta=1e-5).
-    x_bound, y_bound : public bounds, |x_j| <= x_bound (one number or one per column), |y| <= y_bound.
-        Left out, they are taken from the data with a PrivacyLeakWarning.
-    method : "auto" estimates the columns' scales first and sums scaled rows in a ball (two rounds); "projected" is
-        the paper's Algorithm 2 (two rounds); "plain" clips to the bounds (one round).
-    posterior : "auto" is "shrinkage" for the method "auto", which knows about the noise and learns the residual
-        variance and the prior's width, and "regularised" (a ridge from the noise level) for the others, which can
-        also have "plugin" (the paper's). These two treat the noisy sums as exact: their intervals are too narrow.
+    x_bound, y_bound : public bounds. A number c means |x_j| <= c, a pair (low, high) an interval; x_bound can also be
+        a list with one of these per column. Left out, they are taken from the data with a PrivacyLeakWarning.
+    x_norm : public bound of a row's Euclidean length, in place of x_bound, for columns of one kind (unit rows, say).
+    fit_intercept : "auto" is True for the method "auto" (which then centres columns privately, too) and False for
+        the others, which take columns and target to be centred.
+    method : "auto" estimates where columns lie and how widely, then sums standardised rows in a ball (two rounds);
+        "projected" is the paper's Algorithm 2 (two rounds); "plain" clips to the bounds (one round).
+    posterior : for the method "auto" "noise-aware" (default; sampled, counts all the noise) or "shrinkage" (closed
+        form, approximate); for the others "regularised" (default, a ridge from the noise level) or "plugin" (the
+        paper's), which treat the noisy sums as exact: their intervals are too narrow.
+    prior_scale, prior_mean : beta_j ~ N(prior_mean, prior_scale^2) in the units of the data, a number or one per
+        column; without prior_scale the prior's width is learned. For "noise-aware".
+    draws : how many draws from the posterior "noise-aware".
     engine : where the roles run; default LocalEngine(computes=3).
     ledger : a total budget that every fit charges; default the one of an enclosing `with Ledger(...)`.
     prior_precision, noise_precision : of beta ~ N(0, I/prior_precision), y ~ N(x'beta, 1/noise_precision), for the
         methods "projected" and "plain".
 
-    The columns and the target are taken to be centred: there is no intercept.
-
     Attributes
     ----------
-    posterior_ : posterior of the coefficients.   privacy_ : PrivacyReport.   coef_ : posterior mean.
-    residual_variance_ : of y, learned or assumed.   fit_ : the released sums, free to be used again.
+    posterior_ : LinearPosterior.   privacy_ : PrivacyReport.   coef_, intercept_ : posterior means.
+    residual_variance_ : of y, learned or assumed.   fit_ : the released sums.
+    release_ : RegressionRelease (method "auto"): save it, refit it with another prior, compare models, for free.
     """
 
     def __init__(
         self,
         budget: Budget | None = None,
-        x_bound: float | Sequence[float] | None = None,
-        y_bound: float | None = None,
+        x_bound: Any = None,
+        y_bound: Any = None,
         method: Method = "auto",
         posterior: PosteriorKind = "auto",
         engine: Engine | None = None,
         ledger: Ledger | None = None,
         prior_precision: float = 1.0,
         noise_precision: float = 1.0,
+        *,
+        x_norm: float | None = None,
+        fit_intercept: bool | Literal["auto"] = "auto",
+        prior_scale: float | Sequence[float] | None = None,
+        prior_mean: float | Sequence[float] | None = None,
+        draws: int = 1000,
     ) -> None:
         self.budget = budget
         self.x_bound = x_bound
@@ -82,27 +98,57 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         self.ledger = ledger
         self.prior_precision = prior_precision
         self.noise_precision = noise_precision
+        self.x_norm = x_norm
+        self.fit_intercept = fit_intercept
+        self.prior_scale = prior_scale
+        self.prior_mean = prior_mean
+        self.draws = draws
 
     def fit(self, X: Any, y: Any) -> PrivateLinearRegression:
         """Run the private rounds over the rows (one client each) and form the posterior."""
         budget = self._checked_budget()
         rows = self._rows(X, y)
-        bound, caveats = self._bound(rows)
+        ranges, caveats = self._ranges(rows)
         engine = LocalEngine(computes=3) if self.engine is None else self.engine
         ledger = current_ledger() if self.ledger is None else self.ledger
         if self.method == "auto":
-            self._fit_scaled(rows, bound, budget, engine, ledger)
+            self._fit_scaled(rows, ranges, caveats, budget, engine, ledger)
         else:
-            self._fit_box(rows, bound, budget, engine, ledger)
-        self.privacy_ = PrivacyReport(budget, self.fit_.rounds, caveats)
+            widest = np.abs(ranges).max(axis=1)
+            box = Box(tuple(widest[:-1].tolist()), float(widest[-1]))
+            self._fit_box(rows, box, budget, engine, ledger)
+            self.privacy_ = PrivacyReport(budget, self.fit_.rounds, caveats)
         self.coef_ = self.posterior_.mean
+        self.intercept_ = self.posterior_.intercept
+        self.residual_variance_ = self.posterior_.residual_variance
         return self
 
-    def _fit_scaled(self, rows: Floats, bound: Box, budget: Budget, engine: Engine, ledger: Ledger | None) -> None:
-        self.fit_: Fit | ScaledFit = fit_scaled(rows, bound, split(budget, SHARES), engine, ledger=ledger)
-        scaled = in_original_units(shrinkage_posterior(self.fit_.gram), self.fit_.gram, self.fit_.scales)
-        self.posterior_: NormalPosterior = scaled.coefficients
-        self.residual_variance_ = scaled.residual_variance
+    def _fit_scaled(
+        self,
+        rows: Floats,
+        ranges: Floats,
+        caveats: tuple[str, ...],
+        budget: Budget,
+        engine: Engine,
+        ledger: Ledger | None,
+    ) -> None:
+        intercept = self.fit_intercept in ("auto", True)
+        middle = ranges.mean(axis=1) if intercept else np.zeros(len(ranges))
+        half = np.abs(ranges - middle[:, None]).max(axis=1)
+        box = Box(tuple(half[:-1].tolist()), float(half[-1]))
+        names = tuple(str(name) for name in getattr(self, "feature_names_in_", [f"x{j}" for j in range(len(half) - 1)]))
+        fit = fit_scaled(
+            rows - middle, box, split(budget, SHARES), engine, intercept=intercept, norm=self.x_norm, ledger=ledger
+        )
+        columns = fit.released.columns
+        moved = replace(fit.released, columns=Columns(columns.centre + middle, columns.scale, columns.doubt))
+        self.fit_: Fit | ScaledFit = ScaledFit(moved, fit.rounds)
+        self.privacy_ = PrivacyReport(budget, fit.rounds, caveats)
+        self.release_ = RegressionRelease(moved, names, "y", self.privacy_.as_dict())
+        kind = "shrinkage" if self.posterior == "shrinkage" else "noise-aware"
+        self.posterior_: LinearPosterior = self.release_.posterior(
+            prior_scale=self.prior_scale, prior_mean=self.prior_mean, kind=kind, draws=self.draws
+        )
 
     def _fit_box(self, rows: Floats, bound: Box, budget: Budget, engine: Engine, ledger: Ledger | None) -> None:
         prior, noise = self.prior_precision, self.noise_precision
@@ -121,17 +167,41 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
             )
         repair: Repair = "flip" if self.posterior == "plugin" else "ridge"
         self.fit_ = fit
-        self.posterior_ = normal_posterior(
+        normal = normal_posterior(
             fit.gram, noise_std=fit.noise_std, repair=repair, prior_precision=prior, noise_precision=noise
         )
-        self.residual_variance_ = 1 / noise
+        self.posterior_ = LinearPosterior.without_intercept(normal, 1 / noise)
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Posterior predictive mean, with `return_std` also the standard deviation."""
         check_is_fitted(self)
-        X = finite_rows("X", validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite=False))
-        mean, std = self.posterior_.predict(X, 1 / self.residual_variance_)
+        mean, std = self.posterior_.predict(self._new_rows(X))
         return (mean, std) if return_std else mean
+
+    def predict_interval(self, X: Any, level: float = 0.9) -> Any:
+        """(n, 2): intervals that hold y with this probability."""
+        check_is_fitted(self)
+        return self.posterior_.predictive_interval(self._new_rows(X), level)
+
+    def sample_predictive(self, X: Any, size: int = 1000, seed: int | None = None) -> Any:
+        """(size, n) draws of y from the posterior predictive."""
+        check_is_fitted(self)
+        return self.posterior_.predictive(self._new_rows(X), size, seed)
+
+    def summary(self, level: float = 0.9) -> Summary:
+        """A table of the coefficients: mean, deviation, interval, probability of being positive."""
+        check_is_fitted(self)
+        return summary_of(self, level)
+
+    def to_arviz(self) -> Any:
+        """The posterior draws for ArviZ (needs the package arviz)."""
+        from hubbub.estimators.summary import to_arviz
+
+        check_is_fitted(self)
+        return to_arviz(self)
+
+    def _new_rows(self, X: Any) -> Floats:
+        return finite_rows("X", validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite=False))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R^2 on these rows. Computed from them as they are, so outside the privacy guarantee."""
@@ -158,6 +228,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
             allowed = ", ".join(("auto", *POSTERIORS[self.method]))
             bound = f"one of {allowed} for method {self.method!r}"
             raise invalid("posterior", bound, repr(self.posterior), "use 'auto'")
+        self._check_method_options()
         for field in ("prior_precision", "noise_precision"):
             value = getattr(self, field)
             if not isinstance(value, int | float | np.number) or not (np.isfinite(value) and value > 0):
@@ -170,6 +241,19 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         if not isinstance(budget, Budget):
             raise invalid("budget", "a Budget", repr(budget), "use Budget(epsilon=1.0, delta=1e-5)")
         return budget
+
+    def _check_method_options(self) -> None:
+        if not (isinstance(self.fit_intercept, bool) or self.fit_intercept == "auto"):
+            raise invalid("fit_intercept", "True, False or 'auto'", repr(self.fit_intercept), "use 'auto'")
+        if self.method != "auto":
+            for field in ("fit_intercept", "x_norm", "prior_scale", "prior_mean"):
+                value = getattr(self, field)
+                if not (value is None or value is False or isinstance(value, str)):
+                    raise invalid(field, f"left out for method {self.method!r}", repr(value), "use method='auto'")
+        if self.x_norm is not None:
+            positive("x_norm", self.x_norm)
+            if self.x_bound is not None:
+                raise invalid("x_norm", "given without x_bound", self.x_norm, "give one of the two")
 
     def _rows(self, X: Any, y: Any) -> Floats:
         column = _numbers(y)
@@ -184,10 +268,11 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
             raise InvalidInput(f"X must have no constant column, got one value throughout X[:, {constant[0]}]; drop it")
         return np.hstack([X, y])
 
-    def _bound(self, rows: Floats) -> tuple[Box, tuple[str, ...]]:
-        """The public bounds, or bounds read off the data with a warning."""
+    def _ranges(self, rows: Floats) -> tuple[Floats, tuple[str, ...]]:
+        """(d + 1, 2) public intervals of features and target, or read off the data with a warning."""
         d = rows.shape[1] - 1
-        leaks = [field for field in ("x_bound", "y_bound") if getattr(self, field) is None]
+        asked = ("y_bound",) if self.x_norm is not None else ("x_bound", "y_bound")
+        leaks = [field for field in asked if getattr(self, field) is None]
         for field in leaks:
             warnings.warn(
                 f"{field} was taken from the data, which reveals something about it; pass the public bound",
@@ -195,17 +280,13 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
                 stacklevel=3,
             )
         widest = np.abs(rows).max(axis=0)
-        try:
-            x = widest[:-1] if self.x_bound is None else np.asarray(self.x_bound, dtype=float)
-        except (TypeError, ValueError):
-            raise invalid(
-                "x_bound", "one number or one per column", repr(self.x_bound), "give for example 7.5"
-            ) from None
-        if x.ndim > 1 or (x.ndim == 1 and x.size != d):
-            raise invalid("x_bound", f"one number or {d} of them", f"{x.size} numbers", "give one per column of X")
-        y = (widest[-1] or 1.0) if self.y_bound is None else self.y_bound
-        caveats = tuple(f"{field} was taken from the data" for field in leaks)
-        return Box(tuple(np.broadcast_to(x, d).tolist()), y), caveats
+        widest[-1] = widest[-1] or 1.0
+        if self.x_norm is not None:
+            x = np.tile([-float(self.x_norm), float(self.x_norm)], (d, 1))
+        else:
+            x = intervals("x_bound", widest[:-1] if self.x_bound is None else self.x_bound, d)
+        y = intervals("y_bound", widest[-1] if self.y_bound is None else self.y_bound, 1)
+        return np.vstack([x, y]), tuple(f"{field} was taken from the data" for field in leaks)
 
     def __sklearn_tags__(self) -> Any:
         """The fit is random, and accuracy depends on the budget."""

@@ -11,14 +11,15 @@ import numpy as np
 
 from hubbub.arrays import Floats
 from hubbub.errors import InvalidInput
-from hubbub.models.posterior import NormalPosterior
+from hubbub.models.posterior import LinearPosterior, NormalPosterior
 
 if TYPE_CHECKING:
     from hubbub.estimators.linear_regression import PrivateLinearRegression
 
-FORMAT = "hubbub linear regression 1"
+FORMAT = "hubbub linear regression 2"
 INTERVALS = {
-    "auto": "90 %, counting the privacy noise approximately: too narrow where clients are few beside the noise",
+    "auto": "90 %, the privacy noise counted",
+    "shrinkage": "90 %, counting the privacy noise approximately: too narrow where clients are few beside the noise",
     "projected": "90 %, treating the noisy sums as exact: too narrow where the privacy noise is large",
     "plain": "90 %, treating the noisy sums as exact: too narrow where the privacy noise is large",
 }
@@ -31,16 +32,15 @@ class StoredModel:
 
     names: list[str]
     target: str
-    posterior: NormalPosterior
-    noise_precision: float
+    posterior: LinearPosterior
     privacy: dict[str, object]
     intervals: str = ""
 
     @classmethod
     def of(cls, model: PrivateLinearRegression, names: list[str], target: str) -> StoredModel:
         """The storable part of a fitted estimator."""
-        precision = 1 / model.residual_variance_
-        return cls(names, target, model.posterior_, precision, model.privacy_.as_dict(), INTERVALS[model.method])
+        kind = "shrinkage" if model.posterior == "shrinkage" else model.method
+        return cls(names, target, model.posterior_, model.privacy_.as_dict(), INTERVALS[kind])
 
     @property
     def mean(self) -> Floats:
@@ -59,18 +59,24 @@ class StoredModel:
 
     def summary(self) -> dict[str, object]:
         """Plain values for JSON."""
-        return {"target": self.target, "coefficients": self.coefficients(), "intervals": self.intervals}
+        return {
+            "target": self.target,
+            "coefficients": self.coefficients(),
+            "intercept": self.posterior.intercept,
+            "residual_deviation": float(np.sqrt(self.posterior.residual_variance)),
+            "intervals": self.intervals,
+        }
 
     def predict(self, X: Floats) -> tuple[Floats, Floats]:
         """Posterior predictive mean and standard deviation."""
-        return self.posterior.predict(X, self.noise_precision)
+        return self.posterior.predict(X)
 
     def save(self, path: Path) -> None:
         """Write the JSON file."""
         content = {
             "format": FORMAT, "names": self.names, "target": self.target,
-            "mean": self.posterior.mean.tolist(), "covariance": self.posterior.covariance.tolist(),
-            "noise_precision": self.noise_precision, "privacy": self.privacy,
+            "mean": self.posterior.joint.mean.tolist(), "covariance": self.posterior.joint.covariance.tolist(),
+            "residual_variance": self.posterior.residual_variance, "privacy": self.privacy,
         }  # fmt: skip
         path.write_text(json.dumps(content, indent=1) + "\n")
 
@@ -81,19 +87,18 @@ class StoredModel:
             content: dict[str, Any] = json.loads(path.read_text())
             if content["format"] != FORMAT:
                 raise ValueError
-            posterior = NormalPosterior(np.array(content["mean"], float), np.array(content["covariance"], float))
-            d = len(content["names"])
-            if posterior.mean.shape != (d,) or posterior.covariance.shape != (d, d):
+            joint = NormalPosterior(np.array(content["mean"], float), np.array(content["covariance"], float))
+            size = len(content["names"]) + 1  # the intercept is last
+            if joint.mean.shape != (size,) or joint.covariance.shape != (size, size):
                 raise ValueError
-            precision = float(content["noise_precision"])
-            if not (np.isfinite(posterior.mean).all() and 0 < precision < np.inf):
+            residual = float(content["residual_variance"])
+            if not (np.isfinite(joint.mean).all() and 0 < residual < np.inf):
                 raise ValueError
-            if not np.linalg.eigvalsh(posterior.covariance).min() >= 0:  # so that NaN is refused too
+            least = -1e-9 * float(np.trace(joint.covariance))
+            if not np.linalg.eigvalsh(joint.covariance).min() >= least:  # so that NaN is refused too
                 raise ValueError
-            return cls(
-                list(content["names"]), str(content["target"]), posterior,
-                precision, {**content["privacy"]},
-            )  # fmt: skip
+            posterior = LinearPosterior(joint, residual)
+            return cls(list(content["names"]), str(content["target"]), posterior, {**content["privacy"]})
         except OSError as error:
             raise InvalidInput(f"model must be readable, got model={path}: {error.strerror}; check the path") from None
         except (ValueError, KeyError, TypeError, RecursionError, np.linalg.LinAlgError):

@@ -51,6 +51,92 @@ class NormalPosterior:
 
 
 @dataclass(frozen=True)
+class LinearPosterior:
+    """Posterior of a linear regression: coefficients, intercept and residual variance.
+
+    Normal, or made of draws: then intervals are quantiles of the draws.
+    """
+
+    joint: NormalPosterior
+    """Of the coefficients and, last, the intercept (exactly 0 where there is none)."""
+    residual_variance: float
+    draws: Floats | None = None
+    """(k, d + 2): coefficients, intercept, residual variance."""
+
+    @classmethod
+    def of_draws(cls, coefficients: Floats, intercept: Floats, residual_variance: Floats) -> LinearPosterior:
+        """From equally weighted draws."""
+        draws = np.column_stack([coefficients, intercept, residual_variance])
+        covariance = np.atleast_2d(np.cov(draws[:, :-1].T))
+        joint = NormalPosterior(draws[:, :-1].mean(axis=0), covariance)
+        return cls(joint, float(draws[:, -1].mean()), draws)
+
+    @classmethod
+    def without_intercept(cls, coefficients: NormalPosterior, residual_variance: float) -> LinearPosterior:
+        """A regression through the origin."""
+        covariance = np.pad(coefficients.covariance, (0, 1))
+        return cls(NormalPosterior(np.append(coefficients.mean, 0.0), covariance), residual_variance)
+
+    @property
+    def mean(self) -> Floats:
+        """Of the coefficients."""
+        return self.joint.mean[:-1]
+
+    @property
+    def intercept(self) -> float:
+        """Posterior mean of the intercept."""
+        return float(self.joint.mean[-1])
+
+    @property
+    def covariance(self) -> Floats:
+        """Of the coefficients."""
+        return self.joint.covariance[:-1, :-1]
+
+    @property
+    def std(self) -> Floats:
+        """Of the coefficients."""
+        return self.joint.std[:-1]
+
+    def intervals(self, level: float = 0.9) -> Floats:
+        """(d + 1, 2) central credible intervals of coefficients and intercept."""
+        if self.draws is None:
+            return self.joint.interval(level)
+        tail = (1 - _check_level(level)) / 2
+        return np.asarray(np.quantile(self.draws[:, :-1], [tail, 1 - tail], axis=0).T)
+
+    def interval(self, level: float = 0.9) -> Floats:
+        """(d, 2) central credible intervals of the coefficients."""
+        return self.intervals(level)[:-1]
+
+    def sample(self, size: int = 1, seed: int | None = None) -> Floats:
+        """(size, d + 2) draws of coefficients, intercept and residual variance."""
+        rng = np.random.default_rng(seed)
+        if self.draws is not None:
+            return np.asarray(self.draws[rng.integers(len(self.draws), size=size)])
+        joint = rng.multivariate_normal(self.joint.mean, self.joint.covariance, size=size, method="eigh")
+        return np.column_stack([joint, np.full(size, self.residual_variance)])
+
+    def predict(self, X: Floats) -> tuple[Floats, Floats]:
+        """Posterior predictive mean and standard deviation of y."""
+        return self.joint.predict(np.hstack([X, np.ones((len(X), 1))]), 1 / self.residual_variance)
+
+    def predictive(self, X: Floats, size: int = 1000, seed: int | None = None) -> Floats:
+        """(size, n) draws of y for these rows."""
+        rng = np.random.default_rng(seed)
+        draws = self.sample(size, int(rng.integers(2**32)))
+        noise = np.sqrt(draws[:, -1:]) * rng.standard_normal((size, len(X)))
+        return np.asarray(draws[:, :-2] @ X.T + draws[:, -2:-1] + noise)
+
+    def predictive_interval(self, X: Floats, level: float = 0.9) -> Floats:
+        """(n, 2) central intervals that hold y with this probability."""
+        from scipy.special import ndtri
+
+        mean, std = self.predict(X)
+        half = ndtri(0.5 + _check_level(level) / 2) * std
+        return np.column_stack([mean - half, mean + half])
+
+
+@dataclass(frozen=True)
 class ScalarPosterior:
     """A Beta(a, b) or Gamma(shape, rate) posterior of one number."""
 

@@ -1,8 +1,8 @@
-"""The default regression: column scales from a histogram, then the sums of scaled rows in a ball.
+"""The default regression: where columns lie and how widely first, then the sums of standardised rows in a ball.
 
-Scaling first makes one noise level fit all columns; the ball's sensitivity does not grow with their number; and
-x and y are shortened by the same factor, so that long rows do not bias the regression (clipping y afterwards does,
-a little, where noise rules and its bound is tight).
+Standardising makes one noise level fit all columns; the ball's sensitivity does not grow with their number; and
+x and y are shortened by the same factor, so that long rows do not bias the regression. Clipping y afterwards does,
+and the posterior makes up for it.
 """
 
 from __future__ import annotations
@@ -11,49 +11,102 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hubbub.arrays import Floats, finite_rows
-from hubbub.models.rounds import Engine, Rounds
-from hubbub.models.shrinkage import NoisyGram
-from hubbub.privacy import Ledger
-from hubbub.privacy.report import Round
-from hubbub.statistics import Ball, Box, Regression, ScaleHistogram
+import numpy as np
 
-SHARES = (math.sqrt(0.1), math.sqrt(0.9))  # a tenth of the squared signal for the scales
+from hubbub.arrays import Floats, finite_rows
+from hubbub.models.columns import Columns, read_columns
+from hubbub.models.released import Released
+from hubbub.models.rounds import Engine, Rounds
+from hubbub.privacy import Ledger, Release
+from hubbub.privacy.report import Round
+from hubbub.statistics import Ball, Box, ColumnHistogram, Regression, Spread, Stacked, Statistic
+
+SHARES = (math.sqrt(0.1), math.sqrt(0.9))  # a tenth of the squared signal for the columns
+_SPREAD_SHARE = 0.65  # of the first round, where rows have a bounded length: the rest is for the target
+_SPREAD_DOUBT = 0.3  # of the log scale of a column, where all have one
 
 
 @dataclass(frozen=True)
 class ScaledFit:
-    """What the two rounds gave: the noisy sums of scaled rows, and the scales."""
+    """What the two rounds gave."""
 
-    gram: NoisyGram
-    scales: Floats
-    bound: Ball
+    released: Released
     rounds: tuple[Round, ...]
 
 
 def fit_scaled(
-    rows: Floats, bound: Box, multipliers: Sequence[float], engine: Engine, *, ledger: Ledger | None = None
+    rows: Floats,
+    bound: Box,
+    multipliers: Sequence[float],
+    engine: Engine,
+    *,
+    intercept: bool = True,
+    norm: float | None = None,
+    ledger: Ledger | None = None,
 ) -> ScaledFit:
-    """Two rounds: how large each column is, then the regression sums of the rows in these units."""
-    rows = bound.apply(finite_rows("rows", rows, bound.features + 1))
-    assert bound.y is not None
-    histogram = ScaleHistogram((*bound.x, bound.y))
-    with Rounds(engine, ledger, list(zip(("scales", "regression"), multipliers, strict=True))) as rounds:
-        scales = histogram.sizes(rounds.run(rows, histogram).value)
-        ball = choose_ball(rows.shape[0], bound.features, multipliers[1])
+    """Two rounds: where each column lies, then the regression sums of the standardised rows.
+
+    `norm` bounds the length of x in place of the box, and takes its columns to be of one kind: they get a common
+    scale, and their means are released themselves.
+    """
+    rows = finite_rows("rows", rows, bound.features + 1)
+    first = column_statistic(bound, norm)
+    with Rounds(engine, ledger, list(zip(("columns", "regression"), multipliers, strict=True))) as rounds:
+        columns = _columns(first, rounds.run(_bounded(rows, bound, norm), first), intercept)
+        standard = (_bounded(rows, bound, norm) - columns.centre) / columns.scale
+        if intercept:
+            standard = np.hstack([np.ones((rows.shape[0], 1)), standard])
+        ball = choose_ball(rows.shape[0], bound.features + int(intercept), multipliers[1])
         statistic = Regression(ball, target_square=True)
-        release = rounds.run(rows / scales, statistic)
-    gram = NoisyGram(statistic.unflatten(release.value), release.n, release.noise_std, ball.weight)
-    return ScaledFit(gram, scales, ball, rounds.done)
+        release = rounds.run(standard, statistic)
+    sums = statistic.unflatten(release.value)
+    return ScaledFit(Released(sums, release.n, release.noise_std, ball, columns, intercept), rounds.done)
 
 
-def choose_ball(clients: int, features: int, multiplier: float) -> Ball:
-    """Radius and bound of y, in column scales: tight where noise rules, wide where there is plenty of data.
+def column_statistic(bound: Box, norm: float | None) -> Statistic:
+    """What the first round sums."""
+    assert bound.y is not None
+    if norm is None:
+        return ColumnHistogram((*bound.x, bound.y))
+    return Stacked((Spread(norm, bound.features), ColumnHistogram((bound.y,))), (_SPREAD_SHARE, 1 - _SPREAD_SHARE))
+
+
+def choose_ball(clients: int, columns: int, multiplier: float) -> Ball:
+    """Radius and bound of y, in standard units: tight where noise rules, wide where there is plenty of data.
 
     Depends on public numbers alone. The weight gives x and y equal parts of the sensitivity, which costs xy no
     noise beyond what it needs on its own (docs/privacy.md, section 4).
     """
-    plenty = math.log(max(clients / (max(multiplier, 1e-6) * features), math.e))
-    radius = max(0.25, 0.15 * plenty) * math.sqrt(features)
-    y = max(0.8, 0.36 * plenty)
-    return Ball(radius, features, y=y, weight=radius / y)
+    plenty = math.log(max(clients / (max(multiplier, 1e-6) * columns), math.e))
+    size = max(0.3, 0.2 * plenty)
+    radius = size * math.sqrt(columns)
+    y = min(size, 1.0) * max(1.1, 0.55 * plenty - 0.7)  # rows of that radius are shortened by about min(size, 1)
+    return Ball(radius, columns, y=y, weight=radius / y)
+
+
+def _bounded(rows: Floats, bound: Box, norm: float | None) -> Floats:
+    if norm is None:
+        return bound.apply(rows)
+    assert bound.y is not None
+    length = np.linalg.norm(rows[:, :-1], axis=1, keepdims=True)
+    return np.hstack([rows[:, :-1] * (norm / np.maximum(length, norm)), np.clip(rows[:, -1:], -bound.y, bound.y)])
+
+
+def _columns(statistic: Statistic, release: Release, centre: bool) -> Columns:
+    if isinstance(statistic, ColumnHistogram):
+        return read_columns(statistic, release.value, release.n, release.noise_std, centre=centre)
+    assert isinstance(statistic, Stacked)
+    (spread, noise), (counts, counts_noise) = statistic.unstack(release.value, release.noise_std)
+    rows, histogram = statistic.parts
+    assert isinstance(rows, Spread)
+    assert isinstance(histogram, ColumnHistogram)
+    target = read_columns(histogram, counts, release.n, counts_noise, centre=centre)
+    mean, error = spread[:-1] / release.n, noise / release.n
+    square = spread[-1] / release.n * rows.norm
+    around = float(mean @ mean) - rows.features * error**2 if centre else 0.0
+    variance = max(square - around, 0.02 * rows.norm**2) / rows.features + error**2
+    return Columns(
+        np.append(mean if centre else np.zeros_like(mean), target.centre),
+        np.append(np.full(rows.features, math.sqrt(variance)), target.scale),
+        np.append(np.full(rows.features, _SPREAD_DOUBT), target.doubt),
+    )

@@ -3,11 +3,13 @@
 from hubbub.statistics.base import Statistic
 from hubbub.statistics.bounds import Ball, Box, Formula
 from hubbub.statistics.counts import Count, OneHot
+from hubbub.statistics.histogram import ColumnHistogram
 from hubbub.statistics.moments import MeanAndSquare, Means, SecondMoments
 from hubbub.statistics.regression import Gram, Regression
-from hubbub.statistics.scales import ScaleHistogram
+from hubbub.statistics.spread import Spread
+from hubbub.statistics.stacked import Stacked
 
 __all__ = [
-    "Ball", "Box", "Count", "Formula", "Gram", "MeanAndSquare", "Means", "OneHot", "Regression", "ScaleHistogram",
-    "SecondMoments", "Statistic",
+    "Ball", "Box", "ColumnHistogram", "Count", "Formula", "Gram", "MeanAndSquare", "Means", "OneHot", "Regression",
+    "SecondMoments", "Spread", "Stacked", "Statistic",
 ]  # fmt: skip

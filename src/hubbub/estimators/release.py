@@ -1,0 +1,162 @@
+"""The release of the default regression as an object of its own: save it, load it, refit it, at no further cost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hubbub.arrays import Floats
+from hubbub.errors import InvalidInput, invalid, whole
+from hubbub.models.columns import Columns
+from hubbub.models.noise_aware import Prior, sample_posterior
+from hubbub.models.posterior import LinearPosterior
+from hubbub.models.released import Released
+from hubbub.models.shrinkage import in_original_units, shrinkage_posterior
+from hubbub.statistics import Ball, Gram
+
+FORMAT = "hubbub regression release 1"
+_MOST_MODELS = 64
+
+
+@dataclass(frozen=True)
+class RegressionRelease:
+    """The noisy sums, their columns' names, and the privacy report they were released under.
+
+    Whatever is computed from it is post-processing: another prior, fewer features, a comparison of models.
+    """
+
+    released: Released
+    names: tuple[str, ...]
+    target: str
+    privacy: dict[str, Any]
+
+    def posterior(
+        self,
+        *,
+        prior_scale: object = None,
+        prior_mean: object = None,
+        features: Sequence[str] | None = None,
+        kind: str = "noise-aware",
+        draws: int = 1000,
+        seed: int | None = 0,
+    ) -> LinearPosterior:
+        """The posterior under this prior (standard deviations and means in the units of the data).
+
+        `features` keeps some columns; the coefficients of the others are then 0. "shrinkage" is the quick closed
+        form, with a learned prior only.
+        """
+        if kind == "shrinkage":
+            if prior_scale is not None or prior_mean is not None or features is not None:
+                raise invalid("posterior", "'noise-aware' with a prior or features", repr(kind), "leave it out")
+            quick = in_original_units(shrinkage_posterior(self.released), self.released)
+            return LinearPosterior(quick.coefficients, quick.residual_variance)
+        prior = Prior(
+            self._per_feature("prior_scale", prior_scale, positive=True),
+            self._per_feature("prior_mean", prior_mean, positive=False),
+        )
+        whole("draws", draws, 100, "1000 are enough for 90 % intervals")
+        models = None if features is None else [self._positions(features)]
+        found = sample_posterior(self.released, prior, draws=draws, seed=seed, models=models)
+        return LinearPosterior.of_draws(found.coefficients, found.intercept, found.residual_variance)
+
+    def compare(self, models: Sequence[Sequence[str]], *, seed: int | None = 0) -> list[float]:
+        """Posterior probability of each model (a list of features), all equally likely a priori.
+
+        The evidence of a model averages over everything it leaves open, the noise included: where the noise hides
+        a feature's worth, the smaller model is not ruled out.
+        """
+        if not 2 <= len(models) <= _MOST_MODELS:
+            raise invalid("models", f"2 to {_MOST_MODELS} lists of features", len(models), "name the candidates")
+        positions = [self._positions(model) for model in models]
+        return [float(p) for p in sample_posterior(self.released, draws=2000, seed=seed, models=positions).models]
+
+    def noise_budget(self) -> dict[str, Floats]:
+        """For each coefficient the variance it owes to sampling, to the noise of X'y and to that of XX'.
+
+        First-order, at the closed-form estimate, in the units of the data: a guide to what a larger budget would buy.
+        """
+        r, first = self.released, int(self.released.intercept)
+        quick = shrinkage_posterior(r)
+        values, vectors = np.linalg.eigh(r.sums.xx)
+        solid = np.maximum(values, max(r.noise_std, 1e-9 * r.n))  # below the noise nothing is known of S
+        inverse = vectors @ np.diag(1 / solid) @ vectors.T
+        beta = quick.coefficients.mean
+        squared = np.diag(inverse @ inverse)
+        parts = {
+            "sampling": np.diag(inverse) * quick.residual_variance,
+            "noise of X'y": squared * r.target_variance,
+            "noise of XX'": (squared * float(beta @ beta) + (np.diag(inverse) * beta) ** 2) * r.cross_variance,
+        }
+        return {name: part[first:] * r.factors**2 for name, part in parts.items()}
+
+    def save(self, path: str | Path) -> None:
+        """Write the JSON file. It is as public as the release itself."""
+        r = self.released
+        content = {
+            "format": FORMAT, "names": list(self.names), "target": self.target, "privacy": self.privacy,
+            "n": r.n, "noise_std": r.noise_std, "intercept": r.intercept,
+            "xx": r.sums.xx.tolist(), "xy": r.sums.xy.tolist(), "yy": r.sums.yy,
+            "radius": r.ball.radius, "y_bound": r.ball.y, "weight": r.ball.weight,
+            "centre": r.columns.centre.tolist(), "scale": r.columns.scale.tolist(), "doubt": r.columns.doubt.tolist(),
+        }  # fmt: skip
+        Path(path).write_text(json.dumps(content, indent=1) + "\n")
+
+    @classmethod
+    def load(cls, path: str | Path) -> RegressionRelease:
+        """Read the JSON file, or say in one line what is wrong with it."""
+        try:
+            content: dict[str, Any] = json.loads(Path(path).read_text())
+            if content["format"] != FORMAT:
+                raise ValueError
+            return cls(_released(content), tuple(map(str, content["names"])), str(content["target"]),
+                       {**content["privacy"]})  # fmt: skip
+        except OSError as error:
+            raise InvalidInput(f"release must be readable, got {path}: {error.strerror}; check the path") from None
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            raise InvalidInput(
+                f"release must be a file written by `hubbub fit --release`, got {path}; fit it again"
+            ) from None
+
+    def _positions(self, features: Sequence[str]) -> list[int]:
+        unknown = [name for name in features if name not in self.names]
+        if unknown or len(set(features)) != len(features):
+            known = ", ".join(self.names)
+            raise InvalidInput(f"features must be distinct names among {known}, got {', '.join(map(str, features))}")
+        return [self.names.index(name) for name in features]
+
+    def _per_feature(self, field: str, value: object, *, positive: bool) -> Floats | None:
+        if value is None:
+            return None
+        d = len(self.names)
+        kind = "a positive number" if positive else "a number"
+        try:
+            numbers = np.broadcast_to(np.asarray(value, dtype=np.float64), d)
+        except (TypeError, ValueError):
+            raise invalid(field, f"{kind}, or one for each of the {d} features", repr(value), "give e.g. 1.0") from None
+        if not np.isfinite(numbers).all() or (positive and not (numbers > 0).all()):
+            raise invalid(field, f"{kind}, or one for each of the {d} features", repr(value), "give e.g. 1.0")
+        return numbers
+
+
+def _released(content: dict[str, Any]) -> Released:
+    """Rebuilt and checked: every shape, every sign."""
+    d, intercept = len(content["names"]), bool(content["intercept"])
+    p = d + int(intercept)
+    sums = Gram(np.array(content["xx"], float), np.array(content["xy"], float), float(content["yy"]))
+    columns = Columns(*(np.array(content[name], float) for name in ("centre", "scale", "doubt")))
+    ball = Ball(float(content["radius"]), p, y=float(content["y_bound"]), weight=float(content["weight"]))
+    shapes = [part.shape == (d + 1,) for part in (columns.centre, columns.scale, columns.doubt)]
+    single = np.array([sums.yy, content["noise_std"]])
+    numbers = (sums.xx, sums.xy, columns.centre, columns.scale, columns.doubt, single)
+    if sums.xx.shape != (p, p) or sums.xy.shape != (p,) or not all(shapes) or d < 1:
+        raise ValueError
+    if not all(np.isfinite(part).all() for part in numbers) or not (columns.scale > 0).all() or int(content["n"]) < 2:
+        raise ValueError
+    if not np.allclose(sums.xx, sums.xx.T) or (columns.doubt < 0).any() or float(content["noise_std"]) < 0:
+        raise ValueError
+    return Released(sums, int(content["n"]), float(content["noise_std"]), ball, columns, intercept)

@@ -1,0 +1,87 @@
+"""The fitted regression as a table, and as ArviZ's InferenceData."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hubbub.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from hubbub.estimators.linear_regression import PrivateLinearRegression
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Rows of name, mean, std, low, high and the probability of being positive; prints as a table."""
+
+    rows: tuple[dict[str, Any], ...]
+    level: float
+    note: str
+
+    def __str__(self) -> str:
+        width = max(len(str(row["name"])) for row in self.rows)
+        head = f"{'':<{width}}  {'mean':>10}  {'std':>9}  {f'{self.level:.0%} interval':>23}  {'P(> 0)':>6}"
+        lines = [
+            f"{row['name']:<{width}}  {row['mean']:>10.4g}  {row['std']:>9.3g}  "
+            f"{row['low']:>10.4g} .. {row['high']:<9.4g}  {_probability(row['positive'])}"
+            for row in self.rows
+        ]
+        return "\n".join([head, *(line.rstrip() for line in lines), self.note])
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
+
+    def to_dict(self) -> dict[str, dict[str, Any]]:
+        """By name, for pandas.DataFrame.from_dict(.., orient="index")."""
+        return {str(row["name"]): {key: value for key, value in row.items() if key != "name"} for row in self.rows}
+
+
+def _probability(value: float | None) -> str:
+    return "" if value is None else f"{value:>6.2f}"
+
+
+def summary_of(model: PrivateLinearRegression, level: float) -> Summary:
+    """Coefficients, intercept (if there is one) and residual deviation."""
+    posterior = model.posterior_
+    names = [*_names(model), "intercept"]
+    draws = posterior.sample(4000, 0) if posterior.draws is None else posterior.draws
+    rows = [
+        {
+            "name": name, "mean": float(posterior.joint.mean[j]), "std": float(posterior.joint.std[j]),
+            "low": float(low), "high": float(high), "positive": float(np.mean(draws[:, j] > 0)),
+        }
+        for j, (name, (low, high)) in enumerate(zip(names, posterior.intervals(level), strict=True))
+    ]  # fmt: skip
+    if not model.posterior_.joint.covariance[-1, -1] > 0:
+        rows.pop()
+    sigma = np.sqrt(draws[:, -1])
+    low, high = np.quantile(sigma, [(1 - level) / 2, (1 + level) / 2])
+    rows.append({"name": "residual deviation", "mean": float(sigma.mean()), "std": float(sigma.std()),
+                 "low": float(low), "high": float(high), "positive": None})  # fmt: skip
+    p = model.privacy_
+    kind = f"({p.budget})-differentially private" if p.is_guarantee else "NOT A GUARANTEE (see privacy_)"
+    return Summary(tuple(rows), level, f"n = {p.rounds[-1].release.n}; {kind}")
+
+
+def to_arviz(model: PrivateLinearRegression) -> Any:
+    """Posterior draws as one chain (they are resampled, so chains would tell nothing about convergence)."""
+    try:
+        import arviz
+    except ImportError:
+        raise InvalidInput("to_arviz needs the package arviz, got none; run: pip install 'hubbub[arviz]'") from None
+    posterior = model.posterior_
+    draws = posterior.sample(1000, 0) if posterior.draws is None else posterior.draws
+    variables = {"beta": draws[None, :, :-2], "intercept": draws[None, :, -2], "sigma": np.sqrt(draws[None, :, -1])}
+    labels: dict[str, Any] = {"coords": {"feature": _names(model)}, "dims": {"beta": ["feature"]}}
+    if int(arviz.__version__.split(".")[0]) >= 1:
+        return arviz.from_dict({"posterior": variables}, **labels)
+    return arviz.from_dict(posterior=variables, **labels)
+
+
+def _names(model: PrivateLinearRegression) -> list[str]:
+    count = model.coef_.size
+    return [str(name) for name in getattr(model, "feature_names_in_", [f"x{j}" for j in range(count)])]

@@ -1,0 +1,77 @@
+"""What the private rounds of the default regression released: all that any posterior is made from, at no cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hubbub.arrays import Floats
+from hubbub.models.columns import Columns
+from hubbub.statistics import Ball, Gram
+
+
+@dataclass(frozen=True)
+class Released:
+    """Noisy sums of standardised rows in a ball, the noise in them, and the standardisation.
+
+    Rows are u = (1, (x - centre)/scale, (y - centre)/scale), the 1 only with an intercept. The noise is isometric:
+    a diagonal term bears noise_std, an off-diagonal one noise_std/sqrt(2), target terms less by the ball's weight.
+    """
+
+    sums: Gram
+    n: int
+    noise_std: float
+    ball: Ball
+    columns: Columns
+    """Of the features, then the target."""
+    intercept: bool
+
+    @property
+    def features(self) -> int:
+        """d, the features without the constant."""
+        return self.columns.scale.size - 1
+
+    @property
+    def cross_variance(self) -> float:
+        """Noise variance of an off-diagonal term of XX'."""
+        return self.noise_std**2 / 2
+
+    @property
+    def target_variance(self) -> float:
+        """Noise variance of a term of X'y."""
+        return self.noise_std**2 / (2 * self.ball.weight**2)
+
+    @property
+    def factors(self) -> Floats:
+        """Original coefficients are standardised ones times these."""
+        scale = self.columns.scale
+        return np.asarray(scale[-1] / scale[:-1])
+
+    def original(self, beta: Floats) -> tuple[Floats, Floats]:
+        """(k, p) standardised coefficients -> (k, d) coefficients and (k,) intercepts, in the units of the data."""
+        first = int(self.intercept)
+        coefficients = beta[:, first:] * self.factors
+        if not self.intercept:
+            return coefficients, np.zeros(beta.shape[0])
+        centre, scale = self.columns.centre, self.columns.scale
+        return coefficients, centre[-1] + scale[-1] * beta[:, 0] - coefficients @ centre[:-1]
+
+
+def clipped_target(second_moment: Floats, bound: float) -> tuple[Floats, Floats]:
+    """(attenuation, growth) of a normal target that was clipped to +-bound and then had this mean square.
+
+    Clipping multiplies the covariance of a normal y with anything normal by P(|y| < bound) (Bussgang), and
+    makes its mean square smaller. Beyond 35 % attenuation nothing more is claimed.
+    """
+    from scipy.special import ndtr
+
+    ratio = np.logspace(-1.5, np.log10(1 / 0.4538), 400)  # deviation over bound
+    edge = 1 / ratio
+    inside = 2 * ndtr(edge) - 1
+    left = ratio**2 * (inside - 2 * edge * np.exp(-(edge**2) / 2) / np.sqrt(2 * np.pi)) + 1 - inside
+    seen = second_moment / bound**2
+    found = np.interp(seen, left, ratio)
+    unclipped = seen < left[0]
+    growth = np.where(unclipped, 1.0, np.maximum((found * bound) ** 2 / second_moment, 1.0))
+    return np.where(unclipped, 1.0, 2 * ndtr(1 / found) - 1), growth
