@@ -59,8 +59,8 @@ def run_split(name: str, split: int, mode: Mode, seed: int) -> list[Row]:
     for epsilon in EPSILONS:
         noise = noise_of(mode, Budget(epsilon, DELTA), bound)
         for method in METHODS:
-            beta = coefficients(method, train, bound, noise, f"fig2/{mode}/{seed}/{name}/{split}")
-            error = float(np.abs(test[:, :-1] @ beta - test[:, -1]).mean())
+            beta, intercept = coefficients(method, train, bound, noise, f"fig2/{mode}/{seed}/{name}/{split}")
+            error = float(np.abs(test[:, :-1] @ beta + intercept - test[:, -1]).mean())
             rows.append({"dataset": name, "epsilon": epsilon, "method": method, "error": error})
     return rows
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from hubbub.arrays import Floats
 from hubbub.engines import LocalEngine, TrustedAggregator
-from hubbub.estimators.linear_regression import PrivateLinearRegression
+from hubbub.estimators.linear_regression import PosteriorKind, PrivateLinearRegression
 from hubbub.experiments.modes import Noise
 from hubbub.experiments.runner import seed_of
 from hubbub.models.baselines import exact_gram, input_perturbation_gram
@@ -20,18 +18,34 @@ METHODS = ("NP", "input perturbation", "TA", "proj TA", "DDP", "proj DDP", "hubb
 COMPUTES = 3
 
 
-def coefficients(method: str, train: Floats, bound: Box, noise: Noise, label: str) -> Floats:
-    """Posterior mean of the coefficients; `label` names the run and so seeds its noise.
+def coefficients(
+    method: str,
+    train: Floats,
+    bound: Box,
+    noise: Noise,
+    label: str,
+    *,
+    norm: float | None = None,
+    posterior: PosteriorKind = "auto",
+) -> tuple[Floats, float]:
+    """Posterior means of the coefficients and the intercept; `label` names the run and so seeds its noise.
 
-    The paper's posterior (plug-in, negative eigenvalues flipped) for its methods, the library's default
-    for `hubbub`.
+    The paper's posterior (plug-in, negative eigenvalues flipped) for its methods, which have no intercept; the
+    library's default, or the named posterior, for `hubbub`, which may also use a bound of the rows' length.
     """
     seed = seed_of(label, method, noise.budget.epsilon)
     if method == "hubbub":
         engine = LocalEngine(computes=COMPUTES, seed=seed)
-        model = PrivateLinearRegression(noise.budget, x_bound=bound.x, y_bound=bound.y, engine=engine)
-        return np.asarray(model.fit(train[:, :-1], train[:, -1]).coef_)
-    return normal_posterior(_gram(method, train, bound, noise, seed), repair="flip").mean
+        model = PrivateLinearRegression(
+            noise.budget,
+            x_bound=bound.x if norm is None else None,
+            x_norm=norm,
+            y_bound=bound.y,
+            posterior=posterior,
+            engine=engine,
+        ).fit(train[:, :-1], train[:, -1])
+        return model.coef_, model.intercept_
+    return normal_posterior(_gram(method, train, bound, noise, seed), repair="flip").mean, 0.0
 
 
 def _gram(method: str, train: Floats, bound: Box, noise: Noise, seed: int) -> Gram:

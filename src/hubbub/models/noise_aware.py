@@ -27,6 +27,7 @@ from hubbub.models.released import Released, clipped_target
 _TAIL = 4.0  # degrees of freedom of the stand-in law of y'y: heavier than the truth, so that weights are bounded
 _DOUBT = 0.35  # the least deviation of a log scale: columns are not all normal
 _OFF_DIAGONAL = (0.003, 1.0)  # deviation of an off-diagonal term, of the largest level
+_LEAST_LEVEL = 1e-3  # of the largest
 _MOST_STEPS = 60  # of shrinking one slice; then the chain stays where it is
 _HYPER_MOVES = 3
 
@@ -92,7 +93,9 @@ def sample_posterior(
 
 def _effort(p: int) -> tuple[int, int, int]:
     """Chains, sweeps before the first draw, and most sweeps after it: fewer where each costs more."""
-    return (40, 60, 1000) if p <= 24 else (16, 50, 100) if p <= 64 else (8, 25, 25)
+    if p <= 4:
+        return 100, 40, 1000
+    return (40, 45, 1000) if p <= 24 else (16, 40, 100) if p <= 64 else (8, 25, 25)
 
 
 def _shortening(released: Released, S: Floats) -> Floats:
@@ -257,9 +260,10 @@ class _Walk:
         logs = np.column_stack([np.log(np.diagonal(self.S, axis1=-2, axis2=-1)), self.hyper[:, 0]])
         precision = 1 / target.doubt**2
         mean, deviation = logs @ precision / precision.sum(), 1 / np.sqrt(precision.sum())
-        below = ndtr((np.log(target.most / target.p) - mean) / deviation)
-        uniform = np.clip(below * self.rng.uniform(size=self.chains), 1e-12, 1 - 1e-12)
-        self.level = mean + deviation * ndtri(uniform)
+        top = np.log(target.most / target.p)
+        low, high = (ndtr((end - mean) / deviation) for end in (top + np.log(_LEAST_LEVEL), top))
+        uniform = np.clip(low + (high - low) * self.rng.uniform(size=self.chains), 1e-12, 1 - 1e-12)
+        self.level = np.clip(mean + deviation * ndtri(uniform), top + np.log(_LEAST_LEVEL), top)
 
     def _move_off_diagonal(self) -> None:
         """The deviation of off-diagonal terms: given them, and together with them."""

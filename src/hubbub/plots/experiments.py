@@ -13,6 +13,8 @@ Row = dict[str, Any]
 
 STYLES = {
     "NP": ("black", "--", ""),
+    "non-private": ("black", "--", ""),
+    "mean": ("tab:gray", ":", ""),
     "input perturbation": ("tab:gray", ":", "v"),
     "TA": ("tab:orange", "-", "s"),
     "DDP": ("tab:red", "--", "o"),
@@ -112,7 +114,7 @@ def coverage(rows: Sequence[Row], banner: str | None) -> Figure:
     """Coverage against n, a panel per epsilon: plug-in beside the default posterior."""
     epsilons = sorted({row["epsilon"] for row in rows})
     figure = Figure(figsize=(4 * len(epsilons), 4), layout="constrained")
-    colours = {"plugin": "tab:red", "default": "tab:green"}
+    colours = {"plugin": "tab:red", "shrinkage": "tab:orange", "noise-aware": "tab:green"}
     for axes, epsilon in zip(np.atleast_1d(figure.subplots(1, len(epsilons), sharey=True)), epsilons, strict=True):
         for posterior, colour in colours.items():
             for d, line in zip(sorted({row["d"] for row in rows}), (":", "-", "--"), strict=False):
@@ -130,6 +132,33 @@ def coverage(rows: Sequence[Row], banner: str | None) -> Figure:
     figure.axes[0].set_ylabel("coverage of 90 % intervals")
     handles, labels = figure.axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=7, frameon=False)
+    return figure
+
+
+def others(rows: Sequence[Row], banner: str | None) -> Figure:
+    """One panel per data set, up to a little above the error of the mean; coverage of the intervals in the last."""
+    names = list(dict.fromkeys(row["dataset"] for row in rows))
+    columns = min(4, len(names) + 1)
+    lines = -(-(len(names) + 1) // columns)
+    figure = Figure(figsize=(3.6 * columns, 3.2 * lines), layout="constrained")
+    panels = list(figure.subplots(lines, columns, squeeze=False).flat)
+    for axes, name in zip(panels, names, strict=False):
+        part = [row for row in rows if row["dataset"] == name]
+        _lines(axes, part, "median", "q25", "q75")
+        floor, ceiling = (max(r["median"] for r in part if r["method"] == m) for m in ("non-private", "mean"))
+        axes.set(xscale="log", xlabel="epsilon", ylabel="mean absolute error")
+        axes.set(title=f"{name.replace('_', ' ')} (n={part[0]['n']})", ylim=(0.9 * floor, 1.3 * ceiling))
+    last = panels[len(names)]
+    for name in names:
+        part = [row for row in rows if row["dataset"] == name and row["method"] == "hubbub"]
+        epsilon, found = ([row[key] for row in part] for key in ("epsilon", "coverage"))
+        last.plot(epsilon, found, marker="D", ms=3, lw=1, label=name.replace("_", " "))
+    last.axhspan(0.85, 0.95, color="grey", alpha=0.25)
+    last.set(xscale="log", xlabel="epsilon", ylabel="coverage of 90 % intervals", title="hubbub", ylim=(0.5, 1))
+    last.legend(fontsize=6, ncols=2, loc="lower right")
+    for axes in panels[len(names) + 1 :]:
+        axes.remove()
+    _finish(figure, banner)
     return figure
 
 

@@ -1,0 +1,148 @@
+"""The noise-aware posterior: calibrated to its own model by simulation, exact where there is no noise, sane where hopeless."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import kstest
+
+from hubbub.models.columns import Columns
+from hubbub.models.noise_aware import _LEAST_LEVEL, _OFF_DIAGONAL, Prior, _shortening, _Target, sample_posterior
+from hubbub.models.released import Released, clipped_target
+from hubbub.statistics import Ball, Gram
+
+
+def released(S, q, yy, n: int, noise: float, weight: float, radius: float, *, intercept: bool = False, y: float = 1e6):
+    d = len(q) - int(intercept)
+    columns = Columns(np.zeros(d + 1), np.ones(d + 1), np.full(d + 1, 0.3))
+    return Released(Gram(S, q, yy), n, noise, Ball(radius, len(q), y=y, weight=weight), columns, intercept)
+
+
+def symmetric(rng: np.random.Generator, p: int) -> np.ndarray:
+    normal = rng.standard_normal((p, p))
+    return (normal + normal.T) / 2
+
+
+def simulate(rng: np.random.Generator, shape: Released, models: list[list[int]] | None = None):
+    """Everything drawn from the prior, then the noisy sums: what the posterior is exact for."""
+    target = _Target(shape, Prior(), models)
+    p, n, top = target.p, target.n, target.most / target.p
+    while True:
+        level = np.log(top) + np.log(_LEAST_LEVEL) * rng.uniform()
+        off = top * np.exp(rng.uniform(*np.log(_OFF_DIAGONAL)))
+        S = off * symmetric(rng, p)
+        np.fill_diagonal(S, np.exp(level + target.doubt[:-1] * rng.standard_normal(p)))
+        if np.linalg.eigvalsh(S)[0] > 0 and np.trace(S) <= target.most:
+            break
+    hyper = np.array([[level + target.doubt[-1] * rng.standard_normal(), rng.logistic()]])
+    model = int(rng.integers(len(target.models)))
+    s2, t = target.variances(S[None], hyper, np.array([model]))
+    beta = np.sqrt(t[0]) * rng.standard_normal(p)
+    q = S @ beta + np.sqrt(s2[0]) * np.linalg.cholesky(S) @ rng.standard_normal(p)
+    yy = q @ np.linalg.solve(S, q) + s2[0] * rng.chisquare(n - p)
+    noise, weight = shape.noise_std, shape.ball.weight
+    sums = Gram(
+        S + noise * symmetric(rng, p),
+        q + noise / weight / np.sqrt(2) * rng.standard_normal(p),
+        float(yy + noise / weight**2 * rng.standard_normal()),
+    )
+    residual = s2[0] / _shortening(shape, S[None])[0]
+    return replace(shape, sums=sums), beta, residual, model
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("p", "n", "noise", "radius", "intercept", "studies"),
+    [(2, 300, 8.0, 0.7, False, 150), (3, 1000, 30.0, 1.4, True, 150), (6, 500, 15.0, 1.2, False, 100), (3, 10_000, 5.0, 1.7, True, 100)],
+)  # fmt: skip
+def test_ranks_of_the_truth_are_uniform(p: int, n: int, noise: float, radius: float, intercept: bool, studies: int):
+    """Simulation-based calibration: false alarm at 1e-4 a test; a plug-in posterior fails by tens of orders."""
+    rng = np.random.default_rng([p, n])
+    empty = released(np.eye(p), np.zeros(p), 1.0, n, noise, 1.3, radius, intercept=intercept)
+    ranks = {"first": [], "last": [], "residual": [], "length": []}
+    for study in range(studies):
+        data, beta, residual, _ = simulate(rng, empty)
+        draws = sample_posterior(data, draws=600, seed=study)
+        found = np.column_stack([draws.intercept, draws.coefficients]) if intercept else draws.coefficients
+        ranks["first"].append(np.mean(found[:, 0] < beta[0]))
+        ranks["last"].append(np.mean(found[:, -1] < beta[-1]))
+        ranks["residual"].append(np.mean(draws.residual_variance < residual))
+        ranks["length"].append(np.mean(np.sum(found**2, axis=1) < np.sum(beta**2)))
+    p_values = {name: kstest(found, "uniform").pvalue for name, found in ranks.items()}
+    assert min(p_values.values()) > 1e-4, p_values
+    inside = np.mean([0.05 < rank < 0.95 for rank in ranks["first"] + ranks["last"]])
+    assert 0.83 < inside < 0.96
+
+
+@pytest.mark.slow
+def test_model_probabilities_are_calibrated():
+    """Of models drawn from the prior, those given a probability p are the true ones in a share p of cases."""
+    rng = np.random.default_rng(5)
+    empty = released(np.eye(3), np.zeros(3), 1.0, 1000, 10.0, 1.3, 1.4)
+    models = [[0], [0, 1, 2], [1]]
+    given, true = [], []
+    for study in range(120):
+        data, _, _, model = simulate(rng, empty, models)
+        given.append(sample_posterior(data, draws=500, seed=study, models=models).models)
+        true.append(np.eye(3)[model])
+    given, true = np.array(given), np.array(true)
+    assert np.allclose(given.sum(axis=1), 1)
+    gap = (true - given).mean(axis=0)
+    error = np.sqrt((given * (1 - given)).mean(axis=0) / len(given))
+    assert np.all(np.abs(gap) < 4 * error)
+    assert (given * true).sum(axis=1).mean() > 0.5  # and they tell models apart
+
+
+def test_without_noise_it_is_ordinary_bayesian_regression(rng: np.random.Generator):
+    """Against the textbook: with almost no noise and a wide prior, least squares and s^2/n S^-1."""
+    n, p = 5000, 4
+    X = rng.uniform(-1, 1, size=(n, p)) * 0.5
+    y = X @ np.array([1.0, -0.5, 0.25, 0.0]) + 0.5 * rng.standard_normal(n)
+    S, q = X.T @ X, X.T @ y
+    data = released(S, q, float(y @ y), n, 1e-3, 1.0, 1.0)
+    draws = sample_posterior(data, Prior(np.full(p, 100.0)), draws=4000, seed=1)
+    least = np.linalg.solve(S, q)
+    s2 = (y @ y - q @ least) / (n - p)
+    std = np.sqrt(np.diag(np.linalg.inv(S)) * s2)
+    np.testing.assert_allclose(draws.coefficients.mean(axis=0), least, atol=0.15 * std.max())
+    np.testing.assert_allclose(draws.coefficients.std(axis=0), std, rtol=0.1)
+    assert np.mean(draws.residual_variance) * _shortening(data, S[None])[0] == pytest.approx(s2, rel=0.05)
+
+
+def test_a_strong_prior_wins_over_noise_and_its_mean_is_used(rng: np.random.Generator):
+    data = released(np.eye(2) * 100, np.zeros(2), 100.0, 1000, 20.0, 1.0, 1.0)
+    draws = sample_posterior(data, Prior(np.full(2, 0.01), np.array([3.0, -2.0])), seed=2)
+    np.testing.assert_allclose(draws.coefficients.mean(axis=0), [3.0, -2.0], atol=0.01)
+    np.testing.assert_allclose(draws.coefficients.std(axis=0), 0.01, rtol=0.15)
+
+
+@pytest.mark.parametrize(("n", "p", "noise"), [(5, 2, 50.0), (20, 30, 50.0), (3, 1, 10.0)])
+def test_hopeless_noise_gives_the_prior(n: int, p: int, noise: float, rng: np.random.Generator):
+    """R2 uniform: a coefficient's variance averages half of var(y)/p per unit of the column's variance."""
+    data = released(noise * symmetric(rng, p), noise * rng.standard_normal(p), noise, n, noise, 1.0, 0.3 * np.sqrt(p))
+    draws = sample_posterior(data, seed=3)
+    assert np.isfinite(draws.coefficients).all()
+    assert (draws.residual_variance > 0).all()
+    middle = np.abs(np.median(draws.coefficients, axis=0))
+    width = np.ptp(np.quantile(draws.coefficients, [0.05, 0.95], axis=0), axis=0)
+    assert (middle < width / 2).all()  # zero is well inside
+    assert 0.1 / np.sqrt(p) < np.median(width) < 20 / np.sqrt(p)
+
+
+def test_the_same_release_gives_the_same_posterior():
+    data = released(np.eye(2) * 100, np.ones(2), 100.0, 1000, 5.0, 1.0, 1.0)
+    np.testing.assert_array_equal(sample_posterior(data).coefficients, sample_posterior(data).coefficients)
+
+
+@pytest.mark.parametrize("bound", [0.7, 1.2, 2.5])
+def test_clipping_a_normal_target_is_undone(bound: float, rng: np.random.Generator):
+    """Against simulation: the attenuation of a slope, and the variance before clipping."""
+    x = rng.standard_normal(400_000)
+    y = 0.6 * x + 0.8 * rng.standard_normal(400_000)
+    clipped = np.clip(y, -bound, bound)
+    attenuation, growth = clipped_target(np.array([np.mean(clipped**2)]), bound)
+    assert attenuation[0] == pytest.approx(np.mean(x * clipped) / np.mean(x * y), rel=0.02)
+    assert growth[0] * np.mean(clipped**2) == pytest.approx(1.0, rel=0.03)
+    assert clipped_target(np.array([1e-4]), bound)[0][0] == 1.0
