@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +25,36 @@ CASES = {
     "y bound zero": ({"--y-bound": "0"}, "y_bound must be positive and finite, got y_bound=0.0"),
     "y bound negative": ({"--y-bound": "-2"}, "y_bound must be positive and finite, got y_bound=-2.0"),
     "x bound zero": ({"--x-bound": "0"}, "x_bound must be positive and finite, got x_bound=0.0"),
-    "x bound text": ({"--x-bound": "wide"}, "x-bound must be numbers, got x-bound=wide"),
+    "x bound text": ({"--x-bound": "wide"}, "x-bound must be numbers or ranges, got x-bound=wide"),
+    "x bound empty": ({"--x-bound": ","}, "x-bound must be one number or 3 of them, got 0"),
+    "x bound nan": ({"--x-bound": "nan"}, "x_bound must be positive and finite, got x_bound=nan"),
+    "x range backwards": ({"--x-bound": "age=0:1,dose=2:1,weight=3"}, "x-bound must be ranges low:high with low < high, got 2:1"),
+    "x range of a point": ({"--x-bound": "-1:-1"}, "x-bound must be ranges low:high with low < high, got -1:-1"),
+    "x range infinite": ({"--x-bound": "0:inf"}, "x-bound must be ranges low:high with low < high, got 0:inf"),
+    "x range of three": ({"--x-bound": "0:1:2"}, "x-bound must be numbers or ranges, got x-bound=0:1:2"),
+    "x range open": ({"--x-bound": "0:"}, "x-bound must be numbers or ranges, got x-bound=0:"),
+    "x range huge": ({"--x-bound": "0:1e200"}, "x_bound must be in 1e-50..1e+50"),
+    "x bound named twice": ({"--x-bound": "age=1,age=2,dose=2,weight=3"}, "x-bound must name every feature once, got age twice"),
+    "x bound half named": ({"--x-bound": "age=1,2,3"}, "x-bound must name every feature or none"),
+    "neither bound nor norm": ({"--x-bound": None}, "x-bound or x-norm must be given, one of the two, got neither"),
+    "bound and norm": ({"--x-norm": "1"}, "x-bound or x-norm must be given, one of the two, got both"),
+    "norm zero": ({"--x-bound": None, "--x-norm": "0"}, "x_norm must be positive and finite, got x_norm=0.0"),
+    "norm text": ({"--x-bound": None, "--x-norm": "long"}, "long"),
+    "norm for plain": ({"--x-bound": None, "--x-norm": "1", "--method": "plain"}, "x-norm must be left out for method plain"),
+    "y range backwards": ({"--y-bound": "1:0"}, "y-bound must be ranges low:high with low < high, got 1:0"),
+    "y bounds two": ({"--y-bound": "1,2"}, "y-bound must be one entry, got 2"),
+    "y bound text": ({"--y-bound": "high"}, "y-bound must be numbers or ranges, got y-bound=high"),
+    "prior zero": ({"--prior-scale": "0"}, "prior-scale must be positive and finite, got prior-scale=0"),
+    "prior text": ({"--prior-scale": "vague"}, "prior-scale must be positive and finite, got prior-scale=vague"),
+    "prior infinite": ({"--prior-scale": "inf"}, "prior-scale must be positive and finite, got prior-scale=inf"),
+    "priors too few": ({"--prior-scale": "1,2"}, "prior-scale must be one number or 3 of them, got 2"),
+    "prior for projected": ({"--prior-scale": "1", "--method": "projected"}, "prior-scale must be left out for method projected"),
+    "prior for shrinkage": ({"--prior-scale": "1", "--posterior": "shrinkage"}, "prior-scale must be left out for posterior shrinkage"),
+    "unknown posterior": ({"--posterior": "exact"}, "exact"),
+    "posterior of another method": ({"--posterior": "plugin"}, "posterior must be one of auto, noise-aware, shrinkage for method 'auto'"),
+    "release for plain": ({"--release": "release.json", "--method": "plain"}, "release must be left out for method plain"),
+    "release ending": ({"--release": "release.pkl"}, "--release must end in .json"),
+    "release is the model": ({"--release": "MODEL"}, "release must be another file than out"),
     "x bounds too few": ({"--x-bound": "1,2"}, "x-bound must be one number or 3 of them, got 2"),
     "x bound unnamed": ({"--x-bound": "age=1,dose=2"}, "x-bound must name every feature once, got weight"),
     "x bound unknown": ({"--x-bound": "age=1,dose=2,weight=3,z=1"}, "got z missing or unknown"),
@@ -140,6 +170,76 @@ def test_bad_predict(folder: Path, capsys: pytest.CaptureFixture[str]):
     refused(capsys, ["predict", "model.json", "data.csv", "--out", "data.csv"], "out must be another file than file")
     (folder / "huge.csv").write_text("age,dose,weight\n1e308,1e308,1e308\n")
     refused(capsys, ["predict", "model.json", "huge.csv"], "columns must hold numbers of a sensible size")
+
+
+def test_intercept_for_a_method_without_one(folder: Path, capsys: pytest.CaptureFixture[str]):
+    arguments = [*fit_arguments(folder, {"--method": "plain"}), "--intercept"]
+    refused(capsys, arguments, "fit_intercept must be left out for method 'plain'")
+    nothing_happened(folder)
+
+
+REFITS = {
+    "prior zero": (["--prior-scale", "0"], "prior-scale must be positive and finite, got prior-scale=0"),
+    "priors too many": (["--features", "age", "--prior-scale", "1,2"], "prior-scale must be one entry, got 2"),
+    "unknown feature": (["--features", "age,height"], "features must be distinct names among age, dose, weight, got 'age,height'"),
+    "feature twice": (["--features", "age,age"], "features must be distinct names among age, dose, weight"),
+    "no feature": (["--features", ""], "features must be distinct names among age, dose, weight, got ''"),
+    "unknown model": (["--compare", "age;height"], "compare must be distinct names among age, dose, weight, got 'height'"),
+    "empty model": (["--compare", "age;"], "compare must be distinct names among age, dose, weight, got ''"),
+    "model outside features": (["--features", "age,dose", "--compare", "age;weight"], "compare must be distinct names among age, dose, got"),
+    "one model": (["--compare", "age,dose"], "compare must be at least two different models"),
+    "same models": (["--compare", "age,dose;dose,age"], "compare must be at least two different models"),
+    "plot ending": (["--plot", "plot.txt"], "--plot must end in .png, .svg, .pdf"),
+    "out ending": (["--out", "model.pkl"], "--out must end in .json"),
+    "out is the release": (["--out", "release.json"], "out must be another file than release"),
+    "unknown option": (["--epsilon", "1"], "--epsilon"),
+}  # fmt: skip
+
+DAMAGED = {
+    "format": ({"format": "other"}, "release must be a file written by `hubbub fit --release`"),
+    "shape": ({"xy": [1.0]}, "release must be a file written by `hubbub fit --release`"),
+    "names twice": ({"names": ["age", "age", "dose"]}, "release must be a file written by `hubbub fit --release`"),
+    "names no list": ({"names": "abc"}, "release must be a file written by `hubbub fit --release`"),
+    "no noise": ({"noise_std": -1}, "release must be a file written by `hubbub fit --release`"),
+    "nan": ({"yy": float("nan")}, "release must be a file written by `hubbub fit --release`"),
+    "endless clients": ({"n": float("inf")}, "release must be a file written by `hubbub fit --release`"),
+    "too many digits": ({"n": 10**400}, "release must be a file written by `hubbub fit --release`"),
+    "more than rows can add up to": ({"yy": 1e200}, "release must be a file written by `hubbub fit --release`"),
+    "huge scale": ({"scale": [1e300] * 4}, "release must be a file written by `hubbub fit --release`"),
+    "sums far below n": ({"n": 10**12}, "release must hold sums that fit together"),
+    "no privacy": ({"privacy": {}}, "release must carry its privacy report"),
+    "odd privacy": ({"privacy": {"guarantee": True, "budget": {"epsilon": "x"}}}, "release must carry its privacy report"),
+}  # fmt: skip
+
+
+@pytest.fixture
+def release(folder: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    assert main([*fit_arguments(folder, {"--ledger": None, "--total-epsilon": None, "--out": None}), "--seed", "0",
+                 "--posterior", "shrinkage", "--release", "release.json"]) == 0  # fmt: skip
+    capsys.readouterr()
+    return folder / "release.json"
+
+
+@pytest.mark.parametrize("name", REFITS)
+def test_bad_refit(release: Path, capsys: pytest.CaptureFixture[str], name: str):
+    arguments, expected = REFITS[name]
+    before = release.read_text()
+    refused(capsys, ["refit", "release.json", *arguments], expected)
+    assert release.read_text() == before
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_damaged_release(release: Path, capsys: pytest.CaptureFixture[str], name: str):
+    change, expected = DAMAGED[name]
+    release.write_text(json.dumps({**json.loads(release.read_text()), **change}))
+    refused(capsys, ["refit", "release.json", "--out", "model.json"], expected)
+    assert not (release.parent / "model.json").exists()
+
+
+def test_unreadable_release(folder: Path, capsys: pytest.CaptureFixture[str]):
+    refused(capsys, ["refit", "none.json"], "release must be readable, got none.json")
+    refused(capsys, ["refit", "data.csv"], "release must be a file written by `hubbub fit --release`, got data.csv")
+    refused(capsys, ["refit"], "RELEASE")
 
 
 @pytest.mark.parametrize("header", ["length [cm],a [/s],w,y", "[/foo],[b],[/b],y", "a$x_{$,$b$,c,y"])

@@ -34,7 +34,7 @@ def run_json(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict:
 def test_help_names_every_command_and_exits_zero():
     out = hubbub("--help")
     assert out.returncode == 0
-    for command in ("demo", "fit", "predict", "explain"):
+    for command in ("demo", "fit", "refit", "predict", "explain"):
         assert command in out.stdout
         help_ = hubbub(command, "--help")
         assert help_.returncode == 0
@@ -108,6 +108,135 @@ def test_seed_makes_a_labelled_simulation(csv: Path, capsys: pytest.CaptureFixtu
 def test_features_and_named_bounds(csv: Path, capsys: pytest.CaptureFixture[str]):
     options = [*BASE[:6], "--y-bound", "1", "--features", "dose,age", "--x-bound", "age=2,dose=1"]
     assert list(run_json(capsys, "fit", csv, *options)["coefficients"]) == ["dose", "age"]
+
+
+@pytest.fixture
+def far_csv(tmp_path: Path, rng: np.random.Generator) -> Path:
+    """Columns and target that lie far from zero: y = 3 + age / 20 - dose + noise."""
+    age, dose = rng.uniform(20, 90, 4000), rng.uniform(-1, 1, 4000)
+    path = tmp_path / "far.csv"
+    rows = np.column_stack([age, dose, 3 + age / 20 - dose + 0.5 * rng.standard_normal(4000)])
+    np.savetxt(path, rows, delimiter=",", header="age,dose,y", comments="")
+    return path
+
+
+@pytest.mark.parametrize("bounds", [
+    ["--x-bound", "age=0:120,dose=1"], ["--x-bound", "0:120,-1:1"], ["--x-bound", "-1:120", "--posterior", "noise-aware"],
+])  # fmt: skip
+def test_ranges_by_name_by_position_and_for_all(far_csv: Path, capsys: pytest.CaptureFixture[str], bounds: list[str]):
+    content = run_json(
+        capsys, "fit", far_csv, *BASE[:2], "--epsilon", 5, "--delta", "1e-5", "--y-bound", "0:10", *bounds
+    )
+    assert content["coefficients"]["age"]["mean"] == pytest.approx(1 / 20, abs=0.02)
+    assert content["intercept"] == pytest.approx(3, abs=1)
+    assert content["privacy"]["guarantee"] is True
+
+
+def test_the_table_shows_intercept_and_residual_deviation(far_csv: Path, capsys: pytest.CaptureFixture[str]):
+    options = [*BASE[:6], "--x-bound", "age=0:120,dose=1", "--y-bound", "0:10"]
+    shown = {}
+    for choice in ("--intercept", "--no-intercept"):
+        assert main(["fit", str(far_csv), *options, choice]) == 0
+        shown[choice] = capsys.readouterr().out
+        assert "residual deviation" in shown[choice]
+    assert "intercept" in shown["--intercept"]
+    assert "intercept" not in shown["--no-intercept"]
+    assert main(["fit", str(far_csv), *options, "--method", "plain"]) == 0
+    out = capsys.readouterr().out
+    assert "assumed" in out
+    assert "intercept" not in out
+
+
+def test_no_intercept_in_json(far_csv: Path, capsys: pytest.CaptureFixture[str]):
+    options = [*BASE[:6], "--x-bound", "age=0:120,dose=1", "--y-bound", "0:10"]
+    assert run_json(capsys, "fit", far_csv, *options, "--no-intercept")["intercept"] == 0.0
+    assert run_json(capsys, "fit", far_csv, *options)["intercept"] != 0.0
+
+
+def test_norm_instead_of_bounds(csv: Path, capsys: pytest.CaptureFixture[str]):
+    content = run_json(capsys, "fit", csv, *BASE[:6], "--x-norm", 1.8, "--y-bound", 1)
+    assert set(content["coefficients"]) == {"age", "dose", "weight"}
+
+
+def test_prior_scale_pulls_towards_zero(csv: Path, capsys: pytest.CaptureFixture[str]):
+    for scale in ("1e-4", "age=1e-4,dose=1e-4,weight=1e-4"):
+        content = run_json(capsys, "fit", csv, *BASE, "--prior-scale", scale)
+        assert all(abs(row["high"]) < 1e-3 for row in content["coefficients"].values())
+
+
+@pytest.fixture
+def release(csv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    path = tmp_path / "release.json"
+    assert main(["fit", str(csv), *BASE[:2], "--epsilon", "5", *BASE[4:], "--release", str(path)]) == 0
+    capsys.readouterr()
+    return path
+
+
+def test_release_carries_names_target_and_privacy(release: Path):
+    content = json.loads(release.read_text())
+    assert content["names"] == ["age", "dose", "weight"]
+    assert content["target"] == "y"
+    assert content["n"] == 400
+    assert content["privacy"]["budget"] == {"epsilon": 5.0, "delta": 1e-5}
+
+
+def test_refit_is_the_fit_again(csv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = tmp_path / "release.json"
+    fitted = run_json(capsys, "fit", csv, *BASE, "--release", path)
+    again = run_json(capsys, "refit", path)
+    assert again["coefficients"] == fitted["coefficients"]
+    assert again["intercept"] == fitted["intercept"]
+    assert again["privacy"] == fitted["privacy"]
+    assert again["further_epsilon"] == 0
+    assert again["models"] is None
+
+
+def test_refit_with_fewer_features_predicts_from_those_alone(
+    release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    model, plot, few = tmp_path / "model.json", tmp_path / "plot.png", tmp_path / "few.csv"
+    content = run_json(capsys, "refit", release, "--features", "dose,age", "--out", model, "--plot", plot)
+    assert list(content["coefficients"]) == ["dose", "age"]
+    assert content["coefficients"]["age"]["mean"] == pytest.approx(0.5, abs=0.2)
+    assert content["coefficients"]["dose"]["mean"] == pytest.approx(-0.3, abs=0.2)
+    assert plot.stat().st_size > 5000
+    few.write_text("age,dose\n1,0\n0,0\n")
+    one, none = run_json(capsys, "predict", model, few)["prediction"]
+    assert one - none == pytest.approx(content["coefficients"]["age"]["mean"])
+
+
+def test_refit_takes_another_prior(release: Path, capsys: pytest.CaptureFixture[str]):
+    tight = run_json(capsys, "refit", release, "--prior-scale", "age=1e-4,dose=1,weight=1")["coefficients"]
+    assert abs(tight["age"]["mean"]) < 1e-3 < abs(tight["dose"]["mean"])
+
+
+def test_refit_compares_models(release: Path, capsys: pytest.CaptureFixture[str]):
+    models = run_json(capsys, "refit", release, "--compare", "age,dose; weight;0")["models"]
+    assert [model["features"] for model in models] == [["age", "dose"], ["weight"], []]
+    assert sum(model["probability"] for model in models) == pytest.approx(1)
+    assert models[0]["probability"] > 0.99
+
+
+def test_refit_says_that_it_costs_nothing_and_what_was_promised(release: Path, capsys: pytest.CaptureFixture[str]):
+    assert (
+        main(["refit", str(release), "--compare", "age,dose;weight;0", "--plot", str(release.with_suffix(".svg"))]) == 0
+    )
+    out = capsys.readouterr().out
+    for part in ("No privacy was spent", "released with (epsilon=5, delta=1e-05)-differential privacy", "at most 148 times",
+                 "residual deviation", "no feature", "posterior probability", "< 0.001"):  # fmt: skip
+        assert part in out
+    picture = release.with_suffix(".svg").read_text()
+    assert "noise budget by source" in picture
+
+
+def test_refit_of_a_simulation_says_so(csv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = tmp_path / "release.json"
+    assert main(["fit", str(csv), *BASE, "--seed", "1", "--release", str(path)]) == 0
+    capsys.readouterr()
+    assert main(["refit", str(path)]) == 0
+    out = capsys.readouterr().out
+    assert "NOT A GUARANTEE: the noise can be reproduced" in out
+    assert "It was released with" not in out
 
 
 def test_semicolons_and_tabs_are_recognised(csv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):

@@ -38,8 +38,9 @@ def test_coefficients_have_their_intervals(stored):
 
 
 @pytest.mark.parametrize("change", [
-    {"format": "other"}, {"mean": [1.0]}, {"covariance": "none"}, {"names": ["a"]}, {"noise_precision": None},
-    {"noise_precision": 0}, {"mean": [float("nan")] * 3}, {"covariance": [[-1, 0, 0], [0, 1, 0], [0, 0, 1]]}, {"privacy": []},
+    {"format": "other"}, {"mean": [1.0]}, {"covariance": "none"}, {"names": ["a"]}, {"residual_variance": None},
+    {"residual_variance": 0}, {"residual_variance": 10**400}, {"mean": [float("nan")] * 4},
+    {"covariance": np.diag([-1.0, 1.0, 1.0, 1.0]).tolist()}, {"privacy": []},
 ])  # fmt: skip
 def test_damaged_file_is_one_line(stored, tmp_path: Path, change: dict[str, object]):
     path = tmp_path / "model.json"

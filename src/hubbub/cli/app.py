@@ -43,8 +43,17 @@ Method = Annotated[
     Parameter(help="auto: scaled columns in a ball. projected: the paper's. plain: one round."),
 ]
 XBound = Annotated[
-    str,
-    Parameter(help="Public bound of the features: one number, one per feature (1,2,3) or name=value pairs."),
+    str | None,
+    Parameter(
+        allow_leading_hyphen=True,
+        help="Public bounds of the features: 7.5 is -7.5:7.5; 0:120 for all, 0:1,5,-3:3 for each, or age=0:120,dose=3.",
+    ),
+]
+PriorScale = Annotated[
+    str | None,
+    Parameter(
+        help="Prior deviation of the coefficients, in units of the data: 2, or one per feature [default: learned]."
+    ),
 ]
 Seed = Annotated[int | None, Whole, Parameter(help="Reproducible simulation; protects nobody, and the report says so.")]
 
@@ -85,41 +94,81 @@ def fit(
     target: Annotated[str, Parameter(help="Name of the column to predict.")],
     epsilon: Epsilon,
     delta: Delta,
-    x_bound: XBound,
-    y_bound: Annotated[float, Parameter(help="Public bound of the target: |y| is clipped to it.")],
+    x_bound: XBound = None,
+    x_norm: Annotated[
+        float | None, Parameter(help="Instead of --x-bound: public bound of a row's Euclidean length.")
+    ] = None,
+    y_bound: Annotated[
+        str, Parameter(allow_leading_hyphen=True, help="Public bound of the target, 10 or 0:10: y is clipped to it.")
+    ],
     features: Annotated[str | None, Parameter(help="Columns to use, comma-separated [default: all others].")] = None,
+    intercept: Annotated[
+        bool | None, Parameter(help="Fit an intercept, or take all to be centred [default: for the method auto].")
+    ] = None,
     computes: Computes = 3,
     tolerate: Tolerate = 0,
     method: Method = "auto",
     posterior: Annotated[
-        Literal["auto", "shrinkage", "regularised", "plugin"],
-        Parameter(help="auto: shrinkage for the method auto, regularised for the others. plugin: the paper's."),
+        Literal["auto", "noise-aware", "shrinkage", "regularised", "plugin"],
+        Parameter(help="auto: noise-aware (or the quick shrinkage) for the method auto, regularised for the others."),
     ] = "auto",
+    prior_scale: PriorScale = None,
     seal: Annotated[bool, Parameter(negative="", help="Encrypt and open every share (slower).")] = False,
     ledger: Annotated[Path | None, Parameter(help="Charge this ledger file; refuse what overspends it.")] = None,
     total_epsilon: Annotated[float | None, Parameter(help="Total epsilon of a new ledger.")] = None,
     plot: Annotated[Path | None, Parameter(help="Write a plot of the coefficients here.")] = None,
     out: Annotated[Path | None, Parameter(help="Write the model here, for `hubbub predict`.")] = None,
+    release: Annotated[Path | None, Parameter(help="Write the released sums here, for `hubbub refit`.")] = None,
     seed: Seed = None,
     json: Json = False,
 ) -> None:
     """Fit a Bayesian linear regression, every row of the file playing one client.
 
-    Columns and target are taken to be centred. Everything runs in this process; the privacy report
-    says what the result may reveal to others.
+    The method auto finds privately where columns lie and fits an intercept; the others take columns and
+    target to be centred. Everything runs in this process; the privacy report says what the result may
+    reveal to others.
 
     For example:
 
         hubbub fit data.csv --target y --epsilon 1 --delta 1e-5 --x-bound 7.5 --y-bound 7.5
-        hubbub fit data.csv --target y --epsilon 1 --delta 1e-5 --x-bound age=50,dose=3 --y-bound 10 --out model.json
+        hubbub fit data.csv --target y --epsilon 1 --delta 1e-5 --x-bound age=0:99,dose=3 --y-bound 0:9 --out model.json
+        hubbub fit data.csv --target y --epsilon 1 --delta 1e-5 --x-norm 1 --y-bound 1 --release release.json
         hubbub fit d.csv --target y --epsilon 1 --delta 1e-6 --x-bound 1 --y-bound 1 --ledger l.json --total-epsilon 3
     """
     from hubbub.cli.fit import run
 
     run(
-        file, target, epsilon, delta, x_bound, y_bound, features, computes, tolerate, method, posterior, seal,
-        ledger, total_epsilon, plot, out, seed, json,
+        file, target, epsilon, delta, x_bound, x_norm, y_bound, features, intercept, computes, tolerate, method,
+        posterior, prior_scale, seal, ledger, total_epsilon, plot, out, release, seed, json,
     )  # fmt: skip
+
+
+@app.command
+def refit(
+    release: Annotated[Path, Parameter(help="A release written by `hubbub fit --release`.")],
+    *,
+    prior_scale: PriorScale = None,
+    features: Annotated[str | None, Parameter(help="Keep these features, comma-separated [default: all].")] = None,
+    compare: Annotated[
+        str | None, Parameter(help="Models to compare, such as 'a,b;a;0': lists of features, 0 for none.")
+    ] = None,
+    out: Annotated[Path | None, Parameter(help="Write the model here, for `hubbub predict`.")] = None,
+    plot: Annotated[Path | None, Parameter(help="Write a plot of the coefficients here.")] = None,
+    json: Json = False,
+) -> None:
+    """Fit again from released sums: another prior, fewer features, or a comparison of models.
+
+    Costs no privacy: nothing but the release is looked at, as often as you like.
+
+    For example:
+
+        hubbub refit release.json --prior-scale 0.5
+        hubbub refit release.json --features age,dose --out small.json --plot small.png
+        hubbub refit release.json --compare "age,dose;age;dose;0"
+    """
+    from hubbub.cli.refit import run
+
+    run(release, prior_scale, features, compare, out, plot, json)
 
 
 @app.command

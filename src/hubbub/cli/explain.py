@@ -12,7 +12,7 @@ from hubbub.cli.table import parse_bounds
 from hubbub.engines import LocalEngine
 from hubbub.errors import invalid
 from hubbub.models.linear_regression import DEVIATIONS_SHARE
-from hubbub.models.scaled import SHARES, choose_ball, column_statistic
+from hubbub.models.scaled import choose_ball, column_statistic, shares
 from hubbub.models.thresholds import find_thresholds
 from hubbub.privacy import Budget, split
 from hubbub.randomness import Randomness
@@ -35,7 +35,7 @@ def run(
     if method == "plain":
         plans = {"regression": engine.plan(Regression(bound), split(budget, [1.0])[0], clients)}
     elif method == "auto":
-        first, second = split(budget, SHARES)
+        first, second = split(budget, shares())
         ball = choose_ball(clients, features + 1, second)
         plans = {"columns": engine.plan(column_statistic(bound, None), first, clients)}
         plans["regression"] = engine.plan(Regression(ball, target_square=True), second, clients)

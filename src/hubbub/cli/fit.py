@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from rich.table import Table as RichTable
-from rich.text import Text
 
 from hubbub.arrays import Floats
+from hubbub.cli.model import plot_model, print_model
 from hubbub.cli.output import PICTURES, check_distinct, check_writable, console, print_json
-from hubbub.cli.table import parse_bounds, read_table
+from hubbub.cli.table import parse_numbers, parse_ranges, read_table
 from hubbub.engines import LocalEngine
 from hubbub.errors import InvalidInput, invalid
 from hubbub.estimators.linear_regression import Method, PosteriorKind, PrivateLinearRegression
@@ -20,17 +20,19 @@ from hubbub.privacy import Budget, Ledger, check_population
 
 
 def run(
-    file: Path, target: str, epsilon: float, delta: float, x_bound: str, y_bound: float, features: str | None,
-    computes: int, tolerate: int, method: Method, posterior: PosteriorKind,
-    seal: bool, ledger: Path | None, total_epsilon: float | None, plot: Path | None, out: Path | None,
-    seed: int | None, json: bool,
+    file: Path, target: str, epsilon: float, delta: float, x_bound: str | None, x_norm: float | None, y_bound: str,
+    features: str | None, intercept: bool | None, computes: int, tolerate: int, method: Method,
+    posterior: PosteriorKind, prior_scale: str | None, seal: bool, ledger: Path | None, total_epsilon: float | None,
+    plot: Path | None, out: Path | None, release: Path | None, seed: int | None, json: bool,
 ) -> None:  # fmt: skip
     """Read, fit, print."""
     started = time.perf_counter()
     budget = Budget(epsilon, delta)
-    check_distinct(file=file, ledger=ledger, plot=plot, out=out)
+    check_distinct(file=file, ledger=ledger, plot=plot, out=out, release=release)
     check_writable("--plot", plot, endings=PICTURES)
     check_writable("--out", out, endings=(".json",))
+    check_writable("--release", release, endings=(".json",))
+    _check_options(x_bound, x_norm, method, posterior, prior_scale, release)
     purse = _ledger(ledger, total_epsilon, budget)
     table = read_table(file)
     names = _feature_names(features, target, table.header)
@@ -38,11 +40,15 @@ def run(
     X = table.numbers(names)
     check_population(len(y), tolerate)
     _check_constant(names, X)
+    scales = None if prior_scale is None else parse_numbers(prior_scale, names, "prior_scale")
 
     model = PrivateLinearRegression(
         budget=budget,
-        x_bound=parse_bounds(x_bound, names),
-        y_bound=y_bound,
+        x_bound=None if x_bound is None else parse_ranges(x_bound, names),
+        x_norm=x_norm,
+        y_bound=parse_ranges(y_bound, [target], "y_bound"),
+        fit_intercept="auto" if intercept is None else intercept,
+        prior_scale=scales,
         method=method,
         posterior=posterior,
         engine=LocalEngine(computes=computes, tolerated=tolerate, seal=seal, seed=seed),
@@ -55,26 +61,33 @@ def run(
                     "privacy": stored.privacy, "ledger": None if purse is None else purse.as_dict(),
                     "seconds": seconds})  # fmt: skip
     else:
-        _print(stored, str(model.privacy_), purse)
+        print_model(stored, assumed=method != "auto")
+        console.print(str(model.privacy_), markup=False)
+        if purse is not None:
+            console.print(f"\n{purse}", markup=False)
     if out is not None:
         stored.save(out)
+    if release is not None:
+        replace(model.release_, names=tuple(names), target=target).save(release)
     if plot is not None:
-        from hubbub.plots.coefficients import forest_plot
-
         title = f"{target}, {budget}-DP" + ("" if model.privacy_.is_guarantee else " (simulation, not a guarantee)")
-        forest_plot(plot, names, stored.mean, stored.posterior.interval(0.9), title)
+        plot_model(plot, stored, title, scales, model.release_.noise_budget() if method == "auto" else None)
 
 
-def _print(stored: StoredModel, privacy: str, purse: Ledger | None) -> None:
-    table = RichTable("coefficient", "mean", "std", "90 % interval *")
-    for name, row in stored.coefficients().items():
-        interval = f"{row['low']:.4g} .. {row['high']:.4g}"
-        table.add_row(Text(name), f"{row['mean']:.4g}", f"{row['std']:.3g}", interval)
-    console.print(table)
-    console.print(f"* {stored.intervals}\n", markup=False)
-    console.print(privacy, markup=False)
-    if purse is not None:
-        console.print(f"\n{purse}", markup=False)
+def _check_options(
+    x_bound: str | None, x_norm: float | None, method: Method, posterior: PosteriorKind, prior_scale: str | None,
+    release: Path | None,
+) -> None:  # fmt: skip
+    """Refuse options that do not go together, before any budget is spent."""
+    if (x_bound is None) == (x_norm is None):
+        what = "neither" if x_bound is None else "both"
+        raise InvalidInput(f"x-bound or x-norm must be given, one of the two, got {what}; give e.g. --x-bound 7.5")
+    if method != "auto":
+        for option, value in (("x-norm", x_norm), ("prior-scale", prior_scale), ("release", release)):
+            if value is not None:
+                raise invalid(option, f"left out for method {method}", value, "use --method auto")
+    if posterior == "shrinkage" and prior_scale is not None:
+        raise invalid("prior-scale", "left out for posterior shrinkage", prior_scale, "use --posterior noise-aware")
 
 
 def _feature_names(features: str | None, target: str, header: tuple[str, ...]) -> list[str]:

@@ -22,7 +22,7 @@ from hubbub.models.linear_regression import DEVIATIONS_SHARE, Fit, fit_plain, fi
 from hubbub.models.posterior import LinearPosterior
 from hubbub.models.repair import Repair
 from hubbub.models.rounds import Engine
-from hubbub.models.scaled import SHARES, ScaledFit, fit_scaled
+from hubbub.models.scaled import ScaledFit, fit_scaled, shares
 from hubbub.privacy import Budget, Ledger, PrivacyReport, current_ledger, split
 from hubbub.statistics import Box
 from hubbub.statistics.bounds import positive
@@ -138,7 +138,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         box = Box(tuple(half[:-1].tolist()), float(half[-1]))
         names = tuple(str(name) for name in getattr(self, "feature_names_in_", [f"x{j}" for j in range(len(half) - 1)]))
         fit = fit_scaled(
-            rows - middle, box, split(budget, SHARES), engine, intercept=intercept, norm=self.x_norm, ledger=ledger
+            rows - middle, box, split(budget, shares(self.x_norm)), engine, intercept=intercept, norm=self.x_norm, ledger=ledger
         )
         columns = fit.released.columns
         moved = replace(fit.released, columns=Columns(columns.centre + middle, columns.scale, columns.doubt))

@@ -55,16 +55,19 @@ class RegressionRelease:
                 raise invalid("posterior", "'noise-aware' with a prior or features", repr(kind), "leave it out")
             quick = in_original_units(shrinkage_posterior(self.released), self.released)
             return LinearPosterior(quick.coefficients, quick.residual_variance)
-        prior = Prior(
-            self._per_feature("prior_scale", prior_scale, positive=True),
-            self._per_feature("prior_mean", prior_mean, positive=False),
-        )
+        scale = self._per_feature("prior_scale", prior_scale, positive=True)
+        mean = self._per_feature("prior_mean", prior_mean, positive=False)
         whole("draws", draws, 100, "1000 are enough for 90 % intervals")
         models = None if features is None else [self._positions(features)]
+        if models is not None and mean is not None:
+            mean = np.where(np.isin(np.arange(len(self.names)), models[0]), mean, 0.0)  # what is left out is 0
+        prior = Prior(scale, mean)
         found = sample_posterior(self.released, prior, draws=draws, seed=seed, models=models)
         return LinearPosterior.of_draws(found.coefficients, found.intercept, found.residual_variance)
 
-    def compare(self, models: Sequence[Sequence[str]], *, seed: int | None = 0) -> list[float]:
+    def compare(
+        self, models: Sequence[Sequence[str]], *, prior_scale: object = None, seed: int | None = 0
+    ) -> list[float]:
         """Posterior probability of each model (a list of features), all equally likely a priori.
 
         The evidence of a model averages over everything it leaves open, the noise included: where the noise hides
@@ -73,7 +76,9 @@ class RegressionRelease:
         if not 2 <= len(models) <= _MOST_MODELS:
             raise invalid("models", f"2 to {_MOST_MODELS} lists of features", len(models), "name the candidates")
         positions = [self._positions(model) for model in models]
-        return [float(p) for p in sample_posterior(self.released, draws=2000, seed=seed, models=positions).models]
+        prior = Prior(self._per_feature("prior_scale", prior_scale, positive=True))
+        found = sample_posterior(self.released, prior, draws=2000, seed=seed, models=positions)
+        return [float(p) for p in found.models]
 
     def noise_budget(self) -> dict[str, Floats]:
         """For each coefficient the variance it owes to sampling, to the noise of X'y and to that of XX'.
@@ -117,7 +122,7 @@ class RegressionRelease:
                        {**content["privacy"]})  # fmt: skip
         except OSError as error:
             raise InvalidInput(f"release must be readable, got {path}: {error.strerror}; check the path") from None
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
             raise InvalidInput(
                 f"release must be a file written by `hubbub fit --release`, got {path}; fit it again"
             ) from None
@@ -144,7 +149,9 @@ class RegressionRelease:
 
 
 def _released(content: dict[str, Any]) -> Released:
-    """Rebuilt and checked: every shape, every sign."""
+    """Rebuilt and checked: every shape, every sign, every size."""
+    if not isinstance(content["names"], list) or len(set(content["names"])) != len(content["names"]):
+        raise ValueError
     d, intercept = len(content["names"]), bool(content["intercept"])
     p = d + int(intercept)
     sums = Gram(np.array(content["xx"], float), np.array(content["xy"], float), float(content["yy"]))
@@ -159,4 +166,19 @@ def _released(content: dict[str, Any]) -> Released:
         raise ValueError
     if not np.allclose(sums.xx, sums.xx.T) or (columns.doubt < 0).any() or float(content["noise_std"]) < 0:
         raise ValueError
-    return Released(sums, int(content["n"]), float(content["noise_std"]), ball, columns, intercept)
+    released = Released(sums, int(content["n"]), float(content["noise_std"]), ball, columns, intercept)
+    if not _sensible(released):
+        raise ValueError
+    return released
+
+
+def _sensible(r: Released) -> bool:
+    """Sums no larger than rows in the ball can make them, up to noise; other numbers as a release can have them."""
+    assert r.ball.y is not None
+    assert r.sums.yy is not None
+    most, noise = r.n * max(r.ball.radius, r.ball.y) ** 2, r.noise_std / min(1.0, r.ball.weight) ** 2
+    sums = max(np.abs(r.sums.xx).max(), np.abs(r.sums.xy).max(), abs(r.sums.yy))
+    sizes = np.array([r.ball.radius, r.ball.y, r.ball.weight, *r.columns.scale])
+    units = (sizes[:3] >= 1e-6).all() and (sizes[:3] <= 1e6).all() and (sizes[3:] >= 1e-60).all()
+    columns = max(np.abs(r.columns.centre).max(), r.columns.scale.max()) <= 1e60 and r.columns.doubt.max() <= 100
+    return bool(r.n <= 10**12 and r.noise_std <= 1e15 and units and columns and sums <= most + 100 * noise)

@@ -11,6 +11,7 @@ import numpy as np
 
 from hubbub.arrays import Floats
 from hubbub.errors import InvalidInput
+from hubbub.estimators.summary import posterior_rows
 from hubbub.models.posterior import LinearPosterior, NormalPosterior
 
 if TYPE_CHECKING:
@@ -57,13 +58,17 @@ class StoredModel:
             )
         }
 
+    def rows(self) -> list[dict[str, Any]]:
+        """Coefficients, intercept (if there is one) and residual deviation, each with its 90 % interval."""
+        return posterior_rows(self.posterior, self.names, 0.9)
+
     def summary(self) -> dict[str, object]:
         """Plain values for JSON."""
         return {
             "target": self.target,
             "coefficients": self.coefficients(),
             "intercept": self.posterior.intercept,
-            "residual_deviation": float(np.sqrt(self.posterior.residual_variance)),
+            "residual_deviation": self.rows()[-1]["mean"],
             "intervals": self.intervals,
         }
 
@@ -101,7 +106,7 @@ class StoredModel:
             return cls(list(content["names"]), str(content["target"]), posterior, {**content["privacy"]})
         except OSError as error:
             raise InvalidInput(f"model must be readable, got model={path}: {error.strerror}; check the path") from None
-        except (ValueError, KeyError, TypeError, RecursionError, np.linalg.LinAlgError):
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError, np.linalg.LinAlgError):
             raise InvalidInput(
                 f"model must be a file written by `hubbub fit --out`, got model={path}; fit it again"
             ) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hubbub.errors import InvalidInput
+from hubbub.models.posterior import LinearPosterior
 
 if TYPE_CHECKING:
     from hubbub.estimators.linear_regression import PrivateLinearRegression
@@ -46,25 +48,29 @@ def _probability(value: float | None) -> str:
 
 def summary_of(model: PrivateLinearRegression, level: float) -> Summary:
     """Coefficients, intercept (if there is one) and residual deviation."""
-    posterior = model.posterior_
-    names = [*_names(model), "intercept"]
+    p = model.privacy_
+    kind = f"{p.budget}-differentially private" if p.is_guarantee else "NOT A GUARANTEE (see privacy_)"
+    rows = posterior_rows(model.posterior_, _names(model), level)
+    return Summary(tuple(rows), level, f"n = {p.rounds[-1].release.n}; {kind}")
+
+
+def posterior_rows(posterior: LinearPosterior, names: Sequence[str], level: float) -> list[dict[str, Any]]:
+    """The rows of such a table."""
     draws = posterior.sample(4000, 0) if posterior.draws is None else posterior.draws
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "name": name, "mean": float(posterior.joint.mean[j]), "std": float(posterior.joint.std[j]),
             "low": float(low), "high": float(high), "positive": float(np.mean(draws[:, j] > 0)),
         }
-        for j, (name, (low, high)) in enumerate(zip(names, posterior.intervals(level), strict=True))
+        for j, (name, (low, high)) in enumerate(zip([*names, "intercept"], posterior.intervals(level), strict=True))
     ]  # fmt: skip
-    if not model.posterior_.joint.covariance[-1, -1] > 0:
+    if not posterior.joint.covariance[-1, -1] > 0:
         rows.pop()
     sigma = np.sqrt(draws[:, -1])
     low, high = np.quantile(sigma, [(1 - level) / 2, (1 + level) / 2])
     rows.append({"name": "residual deviation", "mean": float(sigma.mean()), "std": float(sigma.std()),
                  "low": float(low), "high": float(high), "positive": None})  # fmt: skip
-    p = model.privacy_
-    kind = f"({p.budget})-differentially private" if p.is_guarantee else "NOT A GUARANTEE (see privacy_)"
-    return Summary(tuple(rows), level, f"n = {p.rounds[-1].release.n}; {kind}")
+    return rows
 
 
 def to_arviz(model: PrivateLinearRegression) -> Any:

@@ -50,7 +50,7 @@ def concrete() -> Floats:
 
 
 def medical_cost() -> Floats:
-    """1338 rows of age, sex (male = 1), body mass index, children, smoker (yes = 1) and charges (dollars)."""
+    """1338 rows of age, sex (male = 1), body mass index, children, smoker (yes = 1), charges; without the region."""
     with open(_file("regression/medical_cost/insurance.csv")) as file:
         cells = [line.strip().split(",") for line in file if line.strip()][1:]
     return np.array(

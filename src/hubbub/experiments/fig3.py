@@ -10,7 +10,7 @@ import numpy as np
 from hubbub.arrays import Floats
 from hubbub.errors import InvalidInput
 from hubbub.experiments.gdsc import GENES, DrugData, load_gdsc
-from hubbub.experiments.methods import METHODS, coefficients
+from hubbub.experiments.methods import METHODS, posterior_of
 from hubbub.experiments.modes import Mode, Noise, noise_of
 from hubbub.experiments.result import Claim, Result
 from hubbub.experiments.runner import Cell, Row, seed_of
@@ -79,7 +79,7 @@ def run_split(folder: str, split: int, first: int, mode: Mode, seed: int) -> lis
 
 def _coefficients(method: str, train: Floats, noise: Noise, label: str) -> Floats:
     """An intercept does not change ranks; hubbub is told that rows have unit length, which is public."""
-    return coefficients(method, train, BOUNDS, noise, label, norm=1.0, posterior="shrinkage")[0]
+    return posterior_of(method, train, BOUNDS, noise, label, norm=1.0, posterior="shrinkage").mean
 
 
 def spearman(predictions: Floats, target: Floats) -> Floats:

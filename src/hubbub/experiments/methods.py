@@ -1,4 +1,4 @@
-"""The methods that the paper's figures compare, each from training rows to coefficients."""
+"""The methods that the paper's figures compare, each from training rows to a posterior."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from hubbub.experiments.modes import Noise
 from hubbub.experiments.runner import seed_of
 from hubbub.models.baselines import exact_gram, input_perturbation_gram
 from hubbub.models.linear_regression import fit_plain, fit_projected, normal_posterior
+from hubbub.models.posterior import LinearPosterior
 from hubbub.models.rounds import Engine
 from hubbub.models.thresholds import find_thresholds
 from hubbub.randomness import Randomness
@@ -18,7 +19,7 @@ METHODS = ("NP", "input perturbation", "TA", "proj TA", "DDP", "proj DDP", "hubb
 COMPUTES = 3
 
 
-def coefficients(
+def posterior_of(
     method: str,
     train: Floats,
     bound: Box,
@@ -27,8 +28,8 @@ def coefficients(
     *,
     norm: float | None = None,
     posterior: PosteriorKind = "auto",
-) -> tuple[Floats, float]:
-    """Posterior means of the coefficients and the intercept; `label` names the run and so seeds its noise.
+) -> LinearPosterior:
+    """The posterior; `label` names the run and so seeds its noise.
 
     The paper's posterior (plug-in, negative eigenvalues flipped) for its methods, which have no intercept; the
     library's default, or the named posterior, for `hubbub`, which may also use a bound of the rows' length.
@@ -44,8 +45,9 @@ def coefficients(
             posterior=posterior,
             engine=engine,
         ).fit(train[:, :-1], train[:, -1])
-        return model.coef_, model.intercept_
-    return normal_posterior(_gram(method, train, bound, noise, seed), repair="flip").mean, 0.0
+        return model.posterior_
+    normal = normal_posterior(_gram(method, train, bound, noise, seed), repair="flip")
+    return LinearPosterior.without_intercept(normal, 1.0)
 
 
 def _gram(method: str, train: Floats, bound: Box, noise: Noise, seed: int) -> Gram:

@@ -84,9 +84,10 @@ def sample_posterior(
     beta, s2, V, S = beta[chosen], s2[chosen], V[chosen], S[chosen]
     attenuation, growth = clipped_target(V, target.bound)
     # what clipping y took away lies between nothing and what it takes from normal data: anything in between
-    beta = beta / (1 - walk.rng.uniform(size=draws) * (1 - attenuation))[:, None]
-    coefficients, intercept = released.original(beta)
-    residual = s2 * growth / _shortening(released, S) * released.columns.scale[-1] ** 2
+    share = walk.rng.uniform(size=draws)
+    coefficients, intercept = released.original(beta / (1 - share * (1 - attenuation))[:, None])
+    grown = s2 * (1 + share * (growth - 1))
+    residual = grown / _shortening(released, S) * released.columns.scale[-1] ** 2
     effective = float(1 / np.sum(weights**2) / weights.size)
     return Draws(coefficients, intercept, residual, effective, walk.probabilities / keep)
 

@@ -14,6 +14,9 @@ from hubbub.arrays import Floats
 from hubbub.errors import invalid
 
 
+_ROWS = 1000  # predicted at once from draws
+
+
 def _check_level(level: float) -> float:
     if not 0 < level < 1:
         raise invalid("level", "between 0 and 1", level, "use 0.9 for a 90 % interval")
@@ -128,12 +131,18 @@ class LinearPosterior:
         return np.asarray(draws[:, :-2] @ X.T + draws[:, -2:-1] + noise)
 
     def predictive_interval(self, X: Floats, level: float = 0.9) -> Floats:
-        """(n, 2) central intervals that hold y with this probability."""
+        """(n, 2) central intervals that hold y with this probability; the same ones at every call."""
         from scipy.special import ndtri
 
-        mean, std = self.predict(X)
-        half = ndtri(0.5 + _check_level(level) / 2) * std
-        return np.column_stack([mean - half, mean + half])
+        tail = (1 - _check_level(level)) / 2
+        if self.draws is None:
+            mean, std = self.predict(X)
+            return np.asarray(mean[:, None] + ndtri([tail, 1 - tail]) * std[:, None])
+        found = np.empty((len(X), 2))
+        for first in range(0, len(X), _ROWS):  # in pieces, so that memory stays bounded
+            part = slice(first, first + _ROWS)
+            found[part] = np.quantile(self.predictive(X[part], 2000, seed=0), [tail, 1 - tail], axis=0).T
+        return found
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,9 @@ from hubbub.privacy import Ledger, Release
 from hubbub.privacy.report import Round
 from hubbub.statistics import Ball, Box, ColumnHistogram, Regression, Spread, Stacked, Statistic
 
-SHARES = (math.sqrt(0.1), math.sqrt(0.9))  # a tenth of the squared signal for the columns
-_SPREAD_SHARE = 0.65  # of the first round, where rows have a bounded length: the rest is for the target
+_COLUMNS_SHARE = 0.1  # of the squared signal for the first round ...
+_SPREAD_COLUMNS_SHARE = 0.18  # ... which is to find means as well where rows have a bounded length,
+_SPREAD_SHARE = 0.85  # and spends this part of it on them: the rest is for the target
 _SPREAD_DOUBT = 0.3  # of the log scale of a column, where all have one
 
 
@@ -63,6 +64,12 @@ def fit_scaled(
     return ScaledFit(Released(sums, release.n, release.noise_std, ball, columns, intercept), rounds.done)
 
 
+def shares(norm: float | None = None) -> tuple[float, float]:
+    """How the two rounds share the budget, for `privacy.split`: the squares add up to 1."""
+    first = _COLUMNS_SHARE if norm is None else _SPREAD_COLUMNS_SHARE
+    return math.sqrt(first), math.sqrt(1 - first)
+
+
 def column_statistic(bound: Box, norm: float | None) -> Statistic:
     """What the first round sums."""
     assert bound.y is not None
@@ -78,9 +85,9 @@ def choose_ball(clients: int, columns: int, multiplier: float) -> Ball:
     noise beyond what it needs on its own (docs/privacy.md, section 4).
     """
     plenty = math.log(max(clients / (max(multiplier, 1e-6) * columns), math.e))
-    size = max(0.3, 0.2 * plenty)
+    size = max(0.3, 0.22 * plenty)
     radius = size * math.sqrt(columns)
-    y = min(size, 1.0) * max(1.1, 0.55 * plenty - 0.7)  # rows of that radius are shortened by about min(size, 1)
+    y = min(size, 1.0) * max(0.95, 0.55 * plenty - 0.8)  # rows of that radius are shortened by about min(size, 1)
     return Ball(radius, columns, y=y, weight=radius / y)
 
 

@@ -29,11 +29,12 @@ def forest_plot(
     `prior` are (d, 2) intervals, drawn in light grey and cut off at the edge. `budget` is the variance of each
     coefficient by source: a second panel shows the shares.
     """
-    figure = Figure(figsize=(7 if budget is None else 11, 1.2 + 0.35 * len(names)), layout="constrained")
+    figure = Figure(figsize=(7, 1.2 + 0.35 * len(names)), layout="constrained")
     if budget is None:
         left = figure.add_subplot()
         left.set_title(_text(title), fontsize=10)
     else:
+        figure.set_size_inches(11, 2.0 + 0.35 * len(names))
         left, right = figure.subplots(1, 2, width_ratios=(3, 2))
         left.set_title("coefficients", fontsize=10)
         figure.suptitle(_text(title), fontsize=10)
@@ -46,7 +47,7 @@ def forest_plot(
     if prior is not None:
         left.set_xlim(left.get_xlim())  # a wide prior must not turn the posterior into dots
         left.hlines(height, prior[:, 0], prior[:, 1], color="lightgrey", lw=7, zorder=0, label=f"prior, {level:.0%}")
-        left.legend(fontsize=8)
+        figure.legend(*left.get_legend_handles_labels(), loc="outside lower left", fontsize=8, frameon=False)
     figure.savefig(path, dpi=150)
     return figure
 
@@ -95,6 +96,7 @@ def _lines(axes: Axes, names: Sequence[str]) -> NDArray[np.int_]:
     """Name one line per coefficient, from the top, and mark zero; returns the heights."""
     height = np.arange(len(names))[::-1]
     axes.set_yticks(height, [_text(name) for name in names])
+    axes.set_ylim(-0.6, len(names) - 0.4)
     axes.axvline(0.0, color="grey", lw=0.8)
     return height
 

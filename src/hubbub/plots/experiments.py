@@ -145,7 +145,8 @@ def others(rows: Sequence[Row], banner: str | None) -> Figure:
     for axes, name in zip(panels, names, strict=False):
         part = [row for row in rows if row["dataset"] == name]
         _lines(axes, part, "median", "q25", "q75")
-        floor, ceiling = (max(r["median"] for r in part if r["method"] == m) for m in ("non-private", "mean"))
+        floor = min(row["median"] for row in part)
+        ceiling = max(row["median"] for row in part if row["method"] == "mean")
         axes.set(xscale="log", xlabel="epsilon", ylabel="mean absolute error")
         axes.set(title=f"{name.replace('_', ' ')} (n={part[0]['n']})", ylim=(0.9 * floor, 1.3 * ceiling))
     last = panels[len(names)]
@@ -154,7 +155,8 @@ def others(rows: Sequence[Row], banner: str | None) -> Figure:
         epsilon, found = ([row[key] for row in part] for key in ("epsilon", "coverage"))
         last.plot(epsilon, found, marker="D", ms=3, lw=1, label=name.replace("_", " "))
     last.axhspan(0.85, 0.95, color="grey", alpha=0.25)
-    last.set(xscale="log", xlabel="epsilon", ylabel="coverage of 90 % intervals", title="hubbub", ylim=(0.5, 1))
+    last.set(xscale="log", xlabel="epsilon", ylabel="coverage of 90 % intervals", title="hubbub")
+    last.set_ylim(top=1.0)
     last.legend(fontsize=6, ncols=2, loc="lower right")
     for axes in panels[len(names) + 1 :]:
         axes.remove()

@@ -1,0 +1,37 @@
+"""What `hubbub fit` and `hubbub refit` share: a model as a table and as a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from rich.table import Table
+from rich.text import Text
+
+from hubbub.arrays import Floats
+from hubbub.cli.output import console
+from hubbub.estimators.stored import StoredModel
+
+
+def print_model(stored: StoredModel, *, assumed: bool = False) -> None:
+    """The coefficients, the intercept and the residual deviation (which some methods assume)."""
+    table = Table("coefficient", "mean", "std", "90 % interval *")
+    for row in stored.rows():
+        known = row["std"] > 1e-9 * abs(row["mean"])  # a single value has no interval
+        interval = f"{row['low']:.4g} .. {row['high']:.4g}" if known else "assumed" if assumed else ""
+        table.add_row(Text(row["name"]), f"{row['mean']:.4g}", f"{row['std']:.3g}" if known else "", interval)
+    console.print(table)
+    console.print(f"* {stored.intervals}\n", markup=False)
+
+
+def plot_model(
+    path: Path, stored: StoredModel, title: str, prior_scale: Sequence[float] | None, budget: dict[str, Floats] | None
+) -> None:
+    """The forest plot, with the prior (if it was given) and where the variance comes from (if that is known)."""
+    from scipy.special import ndtri
+
+    from hubbub.plots.coefficients import forest_plot
+
+    prior = None if prior_scale is None else ndtri(0.95) * np.outer(prior_scale, [-1.0, 1.0])
+    forest_plot(path, stored.names, stored.mean, stored.posterior.interval(0.9), title, prior=prior, budget=budget)
