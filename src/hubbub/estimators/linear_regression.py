@@ -138,7 +138,13 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         box = Box(tuple(half[:-1].tolist()), float(half[-1]))
         names = tuple(str(name) for name in getattr(self, "feature_names_in_", [f"x{j}" for j in range(len(half) - 1)]))
         fit = fit_scaled(
-            rows - middle, box, split(budget, shares(self.x_norm)), engine, intercept=intercept, norm=self.x_norm, ledger=ledger
+            rows - middle,
+            box,
+            split(budget, shares(self.x_norm)),
+            engine,
+            intercept=intercept,
+            norm=self.x_norm,
+            ledger=ledger,
         )
         columns = fit.released.columns
         moved = replace(fit.released, columns=Columns(columns.centre + middle, columns.scale, columns.doubt))

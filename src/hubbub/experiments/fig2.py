@@ -134,7 +134,7 @@ def _covers(rows: list[Row]) -> Claim | None:
         return None
     text = f"mean {np.mean(found):.1%}, from {min(found):.1%} to {max(found):.1%} over data sets and epsilons"
     claim = "(ours) hubbub's 90 % predictive intervals hold between 87 and 93 % of held-out rows"
-    return Claim(claim, text, 0.87 <= min(found) and max(found) <= 0.93)
+    return Claim(claim, text, min(found) >= 0.87 and max(found) <= 0.93)
 
 
 def _indistinguishable(places: list[Place], errors: Errors, central: str, distributed: str) -> Claim:

@@ -20,6 +20,9 @@ _REST = 0.1  # ... and in what is read off the counts after it
 _POINTS = 16  # within a bin
 
 
+_SURE = 0.3  # doubt up to which a scale is taken as it comes
+
+
 @dataclass(frozen=True)
 class Columns:
     """Centre and scale of each column, and the standard deviation of the scale's logarithm (how sure it is)."""
@@ -27,6 +30,13 @@ class Columns:
     centre: Floats
     scale: Floats
     doubt: Floats
+
+
+def cautious_target(columns: Columns) -> Columns:
+    """The last column with a larger scale where it is in doubt: a target clipped too hard tells the wrong thing."""
+    scale = columns.scale.copy()
+    scale[-1] *= np.exp(max(0.0, columns.doubt[-1] - _SURE))
+    return Columns(columns.centre, scale, columns.doubt)
 
 
 def read_columns(histogram: ColumnHistogram, counts: Floats, n: int, noise_std: float, *, centre: bool) -> Columns:

@@ -13,7 +13,6 @@ import numpy as np
 from hubbub.arrays import Floats
 from hubbub.errors import invalid
 
-
 _ROWS = 1000  # predicted at once from draws
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hubbub.arrays import Floats, finite_rows
-from hubbub.models.columns import Columns, read_columns
+from hubbub.models.columns import Columns, cautious_target, read_columns
 from hubbub.models.released import Released
 from hubbub.models.rounds import Engine, Rounds
 from hubbub.privacy import Ledger, Release
@@ -53,7 +53,7 @@ def fit_scaled(
     rows = finite_rows("rows", rows, bound.features + 1)
     first = column_statistic(bound, norm)
     with Rounds(engine, ledger, list(zip(("columns", "regression"), multipliers, strict=True))) as rounds:
-        columns = _columns(first, rounds.run(_bounded(rows, bound, norm), first), intercept)
+        columns = cautious_target(_columns(first, rounds.run(_bounded(rows, bound, norm), first), intercept))
         standard = (_bounded(rows, bound, norm) - columns.centre) / columns.scale
         if intercept:
             standard = np.hstack([np.ones((rows.shape[0], 1)), standard])

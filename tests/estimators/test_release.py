@@ -1,0 +1,52 @@
+"""A release is saved, loaded and fitted again as it was."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hubbub import Budget, LocalEngine, PrivateLinearRegression
+from hubbub.estimators.release import RegressionRelease
+
+
+@pytest.fixture
+def release(regression_rows: np.ndarray) -> RegressionRelease:
+    model = PrivateLinearRegression(Budget(5.0, 1e-5), 1.0, 1.0, posterior="shrinkage", engine=LocalEngine(3, seed=0))
+    release: RegressionRelease = model.fit(regression_rows[:, :-1], regression_rows[:, -1]).release_
+    return release
+
+
+def test_round_trip(release: RegressionRelease, tmp_path: Path):
+    release.save(tmp_path / "release.json")
+    again = RegressionRelease.load(tmp_path / "release.json")
+    assert (again.names, again.target, again.privacy) == (release.names, release.target, release.privacy)
+    for name, part in release.noise_budget().items():
+        np.testing.assert_array_equal(again.noise_budget()[name], part)
+
+
+def test_what_is_left_out_is_zero_whatever_the_prior_mean(release: RegressionRelease):
+    posterior = release.posterior(features=["x0"], prior_scale=1.0, prior_mean=0.4)
+    assert list(posterior.mean[1:]) == [0.0, 0.0]
+    assert posterior.mean[0] == pytest.approx(0.5, abs=0.2)
+
+
+def test_models_are_compared_under_the_given_prior(release: RegressionRelease):
+    models = [["x0", "x1"], ["x0", "x1", "x2"]]
+    assert sum(release.compare(models, prior_scale=1.0)) == pytest.approx(1)
+    vague, tight = (release.compare(models, prior_scale=[1.0, 1.0, scale])[1] for scale in (100.0, 0.1))
+    assert vague < tight  # a feature whose effect could be anything has to explain more
+
+
+def test_noise_budget_shrinks_with_epsilon(regression_rows: np.ndarray):
+    noise = []
+    for epsilon in (1.0, 100.0):
+        model = PrivateLinearRegression(
+            Budget(epsilon, 1e-5), 1.0, 1.0, posterior="shrinkage", engine=LocalEngine(3, seed=0)
+        )
+        budget = model.fit(regression_rows[:, :-1], regression_rows[:, -1]).release_.noise_budget()
+        assert set(budget) == {"sampling", "noise of X'y", "noise of XX'"}
+        assert all((part > 0).all() and part.shape == (3,) for part in budget.values())
+        noise.append(budget["noise of X'y"])
+    assert (noise[1] < noise[0]).all()
