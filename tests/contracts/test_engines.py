@@ -12,7 +12,19 @@ from conftest import FALSE_ALARM
 from hubbub import Engine
 from hubbub.engines import LocalEngine, TrustedAggregator
 from hubbub.errors import InvalidInput
-from hubbub.statistics import Ball, Box, Count, MeanAndSquare, Means, OneHot, Regression, ScaleHistogram, SecondMoments
+from hubbub.statistics import (
+    Ball,
+    Box,
+    ColumnHistogram,
+    Count,
+    MeanAndSquare,
+    Means,
+    OneHot,
+    Regression,
+    SecondMoments,
+    Spread,
+    Stacked,
+)
 from hubbub.statistics.base import Statistic
 
 ENGINES: dict[str, Callable[[int | None], Engine]] = {
@@ -31,7 +43,9 @@ STATISTICS: dict[str, Statistic] = {
     "mean and square": MeanAndSquare(2.0),
     "count": Count(2.0),
     "one-hot": OneHot(3),
-    "scale histogram": ScaleHistogram((1.0, 2.0), bins=4),
+    "column histogram": ColumnHistogram((1.0, 2.0), octaves=3),
+    "spread": Spread(1.5, 2),
+    "stacked": Stacked((Spread(1.5, 2), ColumnHistogram((2.0,), octaves=3)), (0.7, 0.3)),
 }
 N = 30
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hubbub import Budget, LocalEngine, PrivateLinearRegression
+from hubbub import Budget, InvalidInput, LocalEngine, PrivateLinearRegression
 from hubbub.estimators.release import RegressionRelease
 
 
@@ -29,7 +29,23 @@ def test_round_trip(release: RegressionRelease, tmp_path: Path):
 def test_what_is_left_out_is_zero_whatever_the_prior_mean(release: RegressionRelease):
     posterior = release.posterior(features=["x0"], prior_scale=1.0, prior_mean=0.4)
     assert list(posterior.mean[1:]) == [0.0, 0.0]
-    assert posterior.mean[0] == pytest.approx(0.5, abs=0.2)
+
+
+def test_restricted_is_the_regression_on_fewer_columns(release: RegressionRelease, regression_rows: np.ndarray):
+    fewer = release.restricted(["x2", "x0"])
+    assert fewer.names == ("x2", "x0")
+    X, y = regression_rows[:, [2, 0]], regression_rows[:, -1]
+    least_squares, squares, *_ = np.linalg.lstsq(np.column_stack([X, np.ones(len(y))]), y)
+    posterior = fewer.posterior()
+    np.testing.assert_allclose(posterior.mean, least_squares[:2], atol=0.1)
+    assert posterior.residual_variance == pytest.approx(float(squares[0]) / len(y), rel=0.5)
+    assert all(part.shape == (2,) for part in fewer.noise_budget().values())
+    with pytest.raises(InvalidInput, match="features must be at least one name"):
+        release.restricted([])
+
+
+def test_restricted_to_all_is_the_same(release: RegressionRelease):
+    np.testing.assert_array_equal(release.restricted(release.names).posterior().draws, release.posterior().draws)
 
 
 def test_models_are_compared_under_the_given_prior(release: RegressionRelease):

@@ -200,14 +200,14 @@ def explain(
     features: Annotated[int, Whole, Parameter(help="d, the number of features.")],
     epsilon: Epsilon,
     delta: Delta,
-    x_bound: Annotated[str, Parameter(help="Public bound of the features: one number, or one per feature.")] = "1",
-    y_bound: Annotated[float, Parameter(help="Public bound of the target.")] = 1.0,
+    x_bound: Annotated[str, Parameter(help="Public bound of the features: 7.5 or 0:120, or one per feature.")] = "1",
+    y_bound: Annotated[str, Parameter(help="Public bound of the target (7.5, 0:10).")] = "1",
     computes: Computes = 3,
     tolerate: Tolerate = 0,
     method: Method = "auto",
     json: Json = False,
 ) -> None:
-    """Say what would be guaranteed and how much noise it costs, without touching any data.
+    """Say what would be guaranteed, how much noise it costs and what to expect, without touching any data.
 
     For example:
 
@@ -222,8 +222,8 @@ def explain(
 @app.command
 def experiment(
     name: Annotated[
-        Literal["fig1b", "fig2", "fig3", "table1", "efficiency", "coverage", "all"],
-        Parameter(help="Which one; all are those of the paper, without coverage."),
+        Literal["fig1b", "fig2", "fig3", "table1", "efficiency", "coverage", "others", "all"],
+        Parameter(help="Which one; all are those of the paper, without coverage and others."),
     ],
     *,
     out: Annotated[Path, Parameter(help="Folder for rows, pictures and report.html.")] = Path("out"),

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from rich.table import Table
 
 from hubbub.cli.output import console, print_json
-from hubbub.cli.table import parse_bounds
+from hubbub.cli.table import parse_ranges
 from hubbub.engines import LocalEngine
 from hubbub.errors import invalid
+from hubbub.models.forecast import Forecast, advice, forecast
 from hubbub.models.linear_regression import DEVIATIONS_SHARE
 from hubbub.models.scaled import choose_ball, column_statistic, shares
 from hubbub.models.thresholds import find_thresholds
@@ -22,14 +23,16 @@ from hubbub.statistics import Box, Regression, SecondMoments
 
 
 def run(
-    clients: int, features: int, epsilon: float, delta: float, x_bound: str, y_bound: float, computes: int,
+    clients: int, features: int, epsilon: float, delta: float, x_bound: str, y_bound: str, computes: int,
     tolerate: int, method: Literal["auto", "projected", "plain"], json: bool,
 ) -> None:  # fmt: skip
     """Plan the rounds and print what they would cost."""
     if features < 1:
         raise invalid("features", "at least 1", features, "count the columns of X")
     budget = Budget(epsilon, delta)
-    bound = Box(tuple(parse_bounds(x_bound, [f"x{j + 1}" for j in range(features)])), y_bound)
+    ranges = [*parse_ranges(x_bound, [f"x{j + 1}" for j in range(features)]), *parse_ranges(y_bound, ["y"], "y_bound")]
+    *x, y = ((high - low) / 2 if method == "auto" else max(abs(low), abs(high)) for low, high in ranges)
+    bound = Box(tuple(x), y)
     engine = LocalEngine(computes=computes, tolerated=tolerate)
     thresholds: tuple[float, float] | None = None
     if method == "plain":
@@ -41,10 +44,10 @@ def run(
         plans["regression"] = engine.plan(Regression(ball, target_square=True), second, clients)
     else:
         first, second = split(budget, [DEVIATIONS_SHARE, 1 - DEVIATIONS_SHARE])
-        plans = {"deviations": engine.plan(SecondMoments((*bound.x, y_bound)), first, clients)}
+        plans = {"deviations": engine.plan(SecondMoments((*bound.x, y)), first, clients)}
         thresholds = find_thresholds(clients, features, second, tolerate)
         # without data the deviations are unknown: this is the round at a deviation of a third of the bound
-        inner = Box(tuple(c * min(1, thresholds[0] / 3) for c in bound.x), y_bound * min(1, thresholds[1] / 3))
+        inner = Box(tuple(c * min(1, thresholds[0] / 3) for c in bound.x), y * min(1, thresholds[1] / 3))
         plans["regression"] = engine.plan(Regression(inner), second, clients)
     rounds = [_round(label, plan, clients, computes) for label, plan in plans.items()]
     result: dict[str, object] = {
@@ -54,12 +57,31 @@ def run(
         "extra_variance_factor": clients / (clients - tolerate - 1),
         "thresholds": None if thresholds is None else {"x": thresholds[0], "y": thresholds[1]},
         "tight_over_paper_sensitivity": bound.sensitivity(False) / bound.sensitivity(False, "paper"),
-        "rounds": rounds,
+        "rounds": rounds, "expected": None if method != "auto" else _expected(clients, features, budget, tolerate),
     }  # fmt: skip
     if json:
         print_json(result)
         return
     _print(result, rounds)
+
+
+def _expected(clients: int, features: int, budget: Budget, tolerate: int) -> dict[str, object]:
+    """What the fit will find of ordinary data, and what would make it better."""
+    found = forecast(clients, features, budget, tolerate)
+    return {
+        "interval_width": found.width, "interval_width_without_data": found.prior_width,
+        "error_over_non_private": found.error_ratio, "verdict": verdict(found),
+        "advice": advice(clients, features, budget, tolerate),
+    }  # fmt: skip
+
+
+def verdict(found: Forecast) -> str:
+    """One line on what to expect."""
+    if found.hopeless:
+        return "hopeless: the noise hides nearly everything, and the posterior will be close to the prior"
+    if found.good:
+        return "good: coefficients of an ordinary size will be told from zero"
+    return "rough: only large effects will be told from zero"
 
 
 def _round(label: str, plan: RoundPlan, clients: int, computes: int) -> dict[str, object]:
@@ -98,6 +120,15 @@ def _print(result: dict[str, object], rounds: list[dict[str, object]]) -> None:
         )
     if result["method"] == "auto":
         console.print("The regression round sums rows in units of the columns' scales, found in round 1.")
+        expected: dict[str, Any] = result["expected"]  # type: ignore[assignment]  # as made above
+        console.print(
+            f"Expected, if x explains half of y: 90 % intervals of width {expected['interval_width']:.2g} (deviations "
+            f"of y per deviation of x; {expected['interval_width_without_data']:.2g} without any data), predictions "
+            f"with {expected['error_over_non_private']:.3g} times the non-private error."
+        )
+        console.print(f"Verdict: {expected['verdict']}.")
+        for line in expected["advice"]:
+            console.print(f"  Better with {line}.", markup=False)
     names = {
         "dimension": "numbers summed", "sensitivity": "sensitivity (L2)", "noise_multiplier": "noise multiplier",
         "sigma_client": "noise of one client", "noise_std": "noise in the sum",

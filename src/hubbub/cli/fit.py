@@ -10,12 +10,13 @@ import numpy as np
 
 from hubbub.arrays import Floats
 from hubbub.cli.model import plot_model, print_model
-from hubbub.cli.output import PICTURES, check_distinct, check_writable, console, print_json
+from hubbub.cli.output import PICTURES, check_distinct, check_writable, console, errors, print_json
 from hubbub.cli.table import parse_numbers, parse_ranges, read_table
 from hubbub.engines import LocalEngine
 from hubbub.errors import InvalidInput, invalid
 from hubbub.estimators.linear_regression import Method, PosteriorKind, PrivateLinearRegression
 from hubbub.estimators.stored import StoredModel
+from hubbub.models.forecast import advice, forecast
 from hubbub.privacy import Budget, Ledger, check_population
 
 
@@ -42,11 +43,15 @@ def run(
     _check_constant(names, X)
     scales = None if prior_scale is None else parse_numbers(prior_scale, names, "prior_scale")
 
+    x_ranges = None if x_bound is None else parse_ranges(x_bound, names)
+    y_range = parse_ranges(y_bound, [target], "y_bound")
+    _warn_if_hopeless(len(y), len(names), budget, tolerate, method)
+
     model = PrivateLinearRegression(
         budget=budget,
-        x_bound=None if x_bound is None else parse_ranges(x_bound, names),
+        x_bound=x_ranges,
         x_norm=x_norm,
-        y_bound=parse_ranges(y_bound, [target], "y_bound"),
+        y_bound=y_range,
         fit_intercept="auto" if intercept is None else intercept,
         prior_scale=scales,
         method=method,
@@ -72,6 +77,17 @@ def run(
     if plot is not None:
         title = f"{target}, {budget}-DP" + ("" if model.privacy_.is_guarantee else " (simulation, not a guarantee)")
         plot_model(plot, stored, title, scales, model.release_.noise_budget() if method == "auto" else None)
+
+
+def _warn_if_hopeless(clients: int, features: int, budget: Budget, tolerate: int, method: Method) -> None:
+    """Said before anything is spent, on standard error."""
+    if method == "auto" and forecast(clients, features, budget, tolerate).hopeless:
+        better = "; or ".join(advice(clients, features, budget, tolerate))
+        errors.print(
+            f"Take care: with {clients} clients, {features} features and {budget} the noise hides nearly everything. "
+            f"Better with {better}.",
+            markup=False,
+        )
 
 
 def _check_options(

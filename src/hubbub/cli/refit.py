@@ -16,7 +16,6 @@ from hubbub.cli.table import parse_numbers, split_names
 from hubbub.errors import InvalidInput, invalid
 from hubbub.estimators.release import RegressionRelease
 from hubbub.estimators.stored import INTERVALS, StoredModel
-from hubbub.models.posterior import LinearPosterior
 from hubbub.privacy import Budget
 
 
@@ -30,42 +29,29 @@ def run(
     check_writable("--out", out, endings=(".json",))
     saved = RegressionRelease.load(release)
     guarantee, statement = _statement(saved, release)
-    names = list(saved.names) if features is None else split_names("features", features, saved.names)
-    models = None if compare is None else _models(compare, names)
-    scales = None if prior_scale is None else parse_numbers(prior_scale, names, "prior_scale")
+    if features is not None:
+        saved = saved.restricted(split_names("features", features, saved.names))
+    models = None if compare is None else _models(compare, saved.names)
+    scales = None if prior_scale is None else parse_numbers(prior_scale, saved.names, "prior_scale")
     try:
-        stored, comparison = _refit(saved, names, scales, models)
+        posterior = saved.posterior(prior_scale=scales)
+        probabilities = [] if models is None else saved.compare(models, prior_scale=scales)
     except LinAlgError:
         raise InvalidInput(f"release must hold sums that fit together, got others in {release}; fit it again") from None
+    stored = StoredModel(list(saved.names), saved.target, posterior, saved.privacy, INTERVALS["auto"])
+    comparison = [{"features": m, "probability": p} for m, p in zip(models or [], probabilities, strict=True)]
     if json:
         print_json({**stored.summary(), "n": saved.released.n, "models": comparison, "further_epsilon": 0.0,
                     "privacy": saved.privacy})  # fmt: skip
     else:
         print_model(stored)
-        if comparison is not None:
+        if comparison:
             _print_comparison(comparison)
         console.print(f"No privacy was spent: this was computed from {release} alone.\n{statement}", markup=False)
     if out is not None:
         stored.save(out)
     if plot is not None:
-        title = f"{saved.target}, refitted, {guarantee}"
-        plot_model(plot, stored, title, scales, saved.noise_budget() if features is None else None)
-
-
-def _refit(
-    saved: RegressionRelease, names: list[str], scales: list[float] | None, models: list[list[str]] | None
-) -> tuple[StoredModel, list[dict[str, Any]] | None]:
-    """The model of these features alone, and the probabilities of the models."""
-    scale = None if scales is None else [dict(zip(names, scales, strict=True)).get(name, 1.0) for name in saved.names]
-    draws = saved.posterior(prior_scale=scale, features=names).draws
-    assert draws is not None
-    chosen = draws[:, [saved.names.index(name) for name in names]]
-    posterior = LinearPosterior.of_draws(chosen, draws[:, -2], draws[:, -1])
-    stored = StoredModel(names, saved.target, posterior, saved.privacy, INTERVALS["auto"])
-    if models is None:
-        return stored, None
-    probabilities = saved.compare(models, prior_scale=scale)
-    return stored, [{"features": m, "probability": p} for m, p in zip(models, probabilities, strict=True)]
+        plot_model(plot, stored, f"{saved.target}, refitted, {guarantee}", scales, saved.noise_budget())
 
 
 def _models(text: str, names: Sequence[str]) -> list[list[str]]:

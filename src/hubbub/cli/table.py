@@ -86,31 +86,6 @@ def split_names(field: str, text: str, known: Sequence[str]) -> list[str]:
     return names
 
 
-def parse_bounds(text: str, names: Sequence[str]) -> list[float]:
-    """`7.5`, `1,2,3` (one per feature) or `age=50,dose=3` -> one bound per feature."""
-    parts = [part.strip() for part in text.split(",") if part.strip()]
-    named = {part.split("=")[0].strip(): part.split("=")[1] for part in parts if part.count("=") == 1}
-    if named and len(named) == len(parts):
-        missing = [name for name in names if name not in named]
-        if missing or len(named) != len(names):
-            wrong = missing[0] if missing else next(name for name in named if name not in names)
-            raise InvalidInput(
-                f"x-bound must name every feature once, got {wrong} missing or unknown; add {wrong}=BOUND"
-            )
-        values = [named[name] for name in names]
-    else:
-        values = parts * len(names) if len(parts) == 1 else parts
-    try:
-        bounds = [float(value) for value in values]
-    except ValueError:
-        raise InvalidInput(
-            f"x-bound must be numbers, got x-bound={text}; give 7.5, 1,2,3 or name=value pairs"
-        ) from None
-    if len(bounds) != len(names):
-        raise InvalidInput(f"x-bound must be one number or {len(names)} of them, got {len(bounds)}; one per feature")
-    return bounds
-
-
 def parse_ranges(text: str, names: Sequence[str], field: str = "x_bound") -> list[tuple[float, float]]:
     """`7.5` or `0:120` (for all), `0:1,5,-3:3` (one per feature) or `age=0:120,dose=3` -> (low, high) per feature."""
     return [_range(part, text, field) for part in _per_feature(text, names, field, "7.5, 0:120, 0:1,5,-3:3")]

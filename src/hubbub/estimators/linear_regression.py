@@ -15,7 +15,7 @@ from hubbub.arrays import Floats, finite_rows
 from hubbub.engines import LocalEngine
 from hubbub.errors import InvalidInput, PrivacyLeakWarning, invalid
 from hubbub.estimators.intervals import intervals
-from hubbub.estimators.release import RegressionRelease
+from hubbub.estimators.release import RegressionRelease, checked_prior
 from hubbub.estimators.summary import Summary, summary_of
 from hubbub.models.columns import Columns
 from hubbub.models.linear_regression import DEVIATIONS_SHARE, Fit, fit_plain, fit_projected, normal_posterior
@@ -108,6 +108,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         """Run the private rounds over the rows (one client each) and form the posterior."""
         budget = self._checked_budget()
         rows = self._rows(X, y)
+        checked_prior(rows.shape[1] - 1, self.prior_scale, self.prior_mean, self.posterior, self.draws)
         ranges, caveats = self._ranges(rows)
         engine = LocalEngine(computes=3) if self.engine is None else self.engine
         ledger = current_ledger() if self.ledger is None else self.ledger

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -40,29 +40,19 @@ class RegressionRelease:
         *,
         prior_scale: object = None,
         prior_mean: object = None,
-        features: Sequence[str] | None = None,
         kind: str = "noise-aware",
         draws: int = 1000,
         seed: int | None = 0,
     ) -> LinearPosterior:
         """The posterior under this prior (standard deviations and means in the units of the data).
 
-        `features` keeps some columns; the coefficients of the others are then 0. "shrinkage" is the quick closed
-        form, with a learned prior only.
+        "shrinkage" is the quick closed form, with a learned prior only. For fewer features see `restricted`.
         """
+        prior = checked_prior(len(self.names), prior_scale, prior_mean, kind, draws)
         if kind == "shrinkage":
-            if prior_scale is not None or prior_mean is not None or features is not None:
-                raise invalid("posterior", "'noise-aware' with a prior or features", repr(kind), "leave it out")
             quick = in_original_units(shrinkage_posterior(self.released), self.released)
             return LinearPosterior(quick.coefficients, quick.residual_variance)
-        scale = self._per_feature("prior_scale", prior_scale, positive=True)
-        mean = self._per_feature("prior_mean", prior_mean, positive=False)
-        whole("draws", draws, 100, "1000 are enough for 90 % intervals")
-        models = None if features is None else [self._positions(features)]
-        if models is not None and mean is not None:
-            mean = np.where(np.isin(np.arange(len(self.names)), models[0]), mean, 0.0)  # what is left out is 0
-        prior = Prior(scale, mean)
-        found = sample_posterior(self.released, prior, draws=draws, seed=seed, models=models)
+        found = sample_posterior(self.released, prior, draws=draws, seed=seed)
         return LinearPosterior.of_draws(found.coefficients, found.intercept, found.residual_variance)
 
     def compare(
@@ -71,14 +61,27 @@ class RegressionRelease:
         """Posterior probability of each model (a list of features), all equally likely a priori.
 
         The evidence of a model averages over everything it leaves open, the noise included: where the noise hides
-        a feature's worth, the smaller model is not ruled out.
+        a feature's worth, the smaller model is not ruled out. Every model claims that what it leaves out has no
+        effect: where all of them leave out something that has, none fits.
         """
         if not 2 <= len(models) <= _MOST_MODELS:
             raise invalid("models", f"2 to {_MOST_MODELS} lists of features", len(models), "name the candidates")
         positions = [self._positions(model) for model in models]
-        prior = Prior(self._per_feature("prior_scale", prior_scale, positive=True))
+        prior = checked_prior(len(self.names), prior_scale, None, "noise-aware", 2000)
         found = sample_posterior(self.released, prior, draws=2000, seed=seed, models=positions)
         return [float(p) for p in found.models]
+
+    def restricted(self, features: Sequence[str]) -> RegressionRelease:
+        """The release of these columns alone, for the regression on them: nothing is assumed of the others."""
+        chosen = self._positions(features)
+        if not chosen:
+            raise invalid("features", "at least one name", list(features), f"choose among {', '.join(self.names)}")
+        r, first = self.released, int(self.released.intercept)
+        rows = [*range(first), *(first + j for j in chosen)]
+        sums = Gram(r.sums.xx[np.ix_(rows, rows)], r.sums.xy[rows], r.sums.yy)
+        columns = Columns(*(part[[*chosen, -1]] for part in (r.columns.centre, r.columns.scale, r.columns.doubt)))
+        fewer = replace(r, sums=sums, columns=columns, ball=replace(r.ball, features=len(rows)))
+        return replace(self, released=fewer, names=tuple(features))
 
     def noise_budget(self) -> dict[str, Floats]:
         """For each coefficient the variance it owes to sampling, to the noise of X'y and to that of XX'.
@@ -134,18 +137,29 @@ class RegressionRelease:
             raise InvalidInput(f"features must be distinct names among {known}, got {', '.join(map(str, features))}")
         return [self.names.index(name) for name in features]
 
-    def _per_feature(self, field: str, value: object, *, positive: bool) -> Floats | None:
-        if value is None:
-            return None
-        d = len(self.names)
-        kind = "a positive number" if positive else "a number"
-        try:
-            numbers = np.broadcast_to(np.asarray(value, dtype=np.float64), d)
-        except (TypeError, ValueError):
-            raise invalid(field, f"{kind}, or one for each of the {d} features", repr(value), "give e.g. 1.0") from None
-        if not np.isfinite(numbers).all() or (positive and not (numbers > 0).all()):
-            raise invalid(field, f"{kind}, or one for each of the {d} features", repr(value), "give e.g. 1.0")
-        return numbers
+
+def checked_prior(features: int, prior_scale: object, prior_mean: object, kind: str, draws: int) -> Prior:
+    """The prior, or one line that says what is wrong with it: to be asked before a budget is spent."""
+    if kind == "shrinkage" and not (prior_scale is None and prior_mean is None):
+        field = "prior_mean" if prior_scale is None else "prior_scale"
+        raise invalid(field, "left out for posterior 'shrinkage'", "a value", "use posterior='noise-aware'")
+    whole("draws", draws, 100, "1000 are enough for 90 % intervals")
+    scale = _per_feature("prior_scale", prior_scale, features, positive=True)
+    return Prior(scale, _per_feature("prior_mean", prior_mean, features, positive=False))
+
+
+def _per_feature(field: str, value: object, features: int, *, positive: bool) -> Floats | None:
+    if value is None:
+        return None
+    kind = "a positive number" if positive else "a number"
+    wrong = invalid(field, f"{kind}, or one for each of the {features} features", repr(value), "give e.g. 1.0")
+    try:
+        numbers = np.broadcast_to(np.asarray(value, dtype=np.float64), features)
+    except (TypeError, ValueError):
+        raise wrong from None
+    if not np.isfinite(numbers).all() or (positive and not (numbers > 0).all()):
+        raise wrong
+    return numbers
 
 
 def _released(content: dict[str, Any]) -> Released:

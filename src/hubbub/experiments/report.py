@@ -24,6 +24,7 @@ TITLES = {
     "table1": "Table 1: seconds",
     "efficiency": "The efficiency theorems",
     "coverage": "Do 90 % intervals cover 90 %?",
+    "others": "Other data sets",
 }
 
 _STYLE = """

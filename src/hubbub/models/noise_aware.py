@@ -70,19 +70,21 @@ def sample_posterior(
     chains, burn, most = _effort(target.p)
     keep = min(-(-draws // chains), most)
     walk = _Walk(target, chains, np.random.default_rng(seed))
-    for _ in range(burn):
+    for sweep in range(burn):
         walk.sweep()
+        if sweep % 8 == 7:
+            walk.rescue()
     walk.probabilities[:] = 0.0
     found = []
     for _ in range(keep):
         walk.sweep()
         found.append(walk.draw())
-    beta, s2, V, S, log_weight = (np.concatenate(part) for part in zip(*found, strict=True))
+    beta, s2, square, S, log_weight = (np.concatenate(part) for part in zip(*found, strict=True))
     weights = np.exp(log_weight - log_weight.max())
     weights /= weights.sum()
     chosen = walk.rng.choice(weights.size, draws, p=weights)
-    beta, s2, V, S = beta[chosen], s2[chosen], V[chosen], S[chosen]
-    attenuation, growth = clipped_target(V, target.bound)
+    beta, s2, square, S = beta[chosen], s2[chosen], square[chosen], S[chosen]
+    attenuation, growth = clipped_target(square, target.bound)
     # what clipping y took away lies between nothing and what it takes from normal data: anything in between
     share = walk.rng.uniform(size=draws)
     coefficients, intercept = released.original(beta / (1 - share * (1 - attenuation))[:, None])
@@ -235,8 +237,20 @@ class _Walk:
             self._move_hyper()
         self._move_model()
 
+    def rescue(self) -> None:
+        """Chains far below the others, which the others' differences no longer move, start again from one of them.
+
+        Before the first draw only: afterwards it would change the law.
+        """
+        height = self.likelihood + self.target.log_prior(self.hyper, self.level)
+        low, middle = np.quantile(height, [0.25, 0.5])
+        lost = np.flatnonzero(height < low - 4 * (middle - low) - 2)
+        found = self.rng.choice(np.flatnonzero(height >= low), lost.size)
+        for part in (self.level, self.off, self.S, self.hyper, self.model, self.likelihood):
+            part[lost] = part[found]
+
     def draw(self) -> tuple[Floats, Floats, Floats, Floats, Floats]:
-        """beta, residual variance, V and S of each chain, and the logarithm of their weight."""
+        """beta, residual variance, mean square of y and S of each chain, and the logarithm of their weight."""
         target, S = self.target, self.S
         _, of_yy, mean, covariance, s2, t = target.parts(S, self.hyper, self.model)
         values, vectors = np.linalg.eigh((covariance + np.swapaxes(covariance, -1, -2)) / 2)
@@ -251,7 +265,7 @@ class _Walk:
         center = np.sum(q * np.linalg.solve(S, q[..., None])[..., 0], axis=-1) + target.dof * s2
         width = 2 * target.dof * s2**2 + target.yy_noise
         exact = -0.5 * np.log(width) - 0.5 * (target.yy - center) ** 2 / width
-        return beta, s2, np.exp(self.hyper[:, 0]) / target.n, S.copy(), exact - of_yy
+        return beta, s2, center / target.n, S.copy(), exact - of_yy
 
     def _move_level(self) -> None:
         """The common level of log S_jj and log n V: normal, cut off where the trace would exceed its bound."""
