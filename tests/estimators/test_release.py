@@ -26,11 +26,6 @@ def test_round_trip(release: RegressionRelease, tmp_path: Path):
         np.testing.assert_array_equal(again.noise_budget()[name], part)
 
 
-def test_what_is_left_out_is_zero_whatever_the_prior_mean(release: RegressionRelease):
-    posterior = release.posterior(features=["x0"], prior_scale=1.0, prior_mean=0.4)
-    assert list(posterior.mean[1:]) == [0.0, 0.0]
-
-
 def test_restricted_is_the_regression_on_fewer_columns(release: RegressionRelease, regression_rows: np.ndarray):
     fewer = release.restricted(["x2", "x0"])
     assert fewer.names == ("x2", "x0")

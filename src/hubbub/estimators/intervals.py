@@ -32,6 +32,8 @@ def _single(value: Any) -> bool:
 
 
 def _interval(field: str, entry: Any) -> tuple[float, float]:
+    if isinstance(entry, dict | str):
+        raise TypeError
     if np.ndim(entry) == 0:
         bound = positive(field, entry)
         return -bound, bound

@@ -56,7 +56,7 @@ def summary_of(model: PrivateLinearRegression, level: float) -> Summary:
 
 def posterior_rows(posterior: LinearPosterior, names: Sequence[str], level: float) -> list[dict[str, Any]]:
     """The rows of such a table."""
-    draws = posterior.sample(4000, 0) if posterior.draws is None else posterior.draws
+    draws = posterior.sample_all(4000, 0) if posterior.draws is None else posterior.draws
     rows: list[dict[str, Any]] = [
         {
             "name": name, "mean": float(posterior.joint.mean[j]), "std": float(posterior.joint.std[j]),
@@ -80,7 +80,7 @@ def to_arviz(model: PrivateLinearRegression) -> Any:
     except ImportError:
         raise InvalidInput("to_arviz needs the package arviz, got none; run: pip install 'hubbub[arviz]'") from None
     posterior = model.posterior_
-    draws = posterior.sample(1000, 0) if posterior.draws is None else posterior.draws
+    draws = posterior.sample_all(1000, 0) if posterior.draws is None else posterior.draws
     variables = {"beta": draws[None, :, :-2], "intercept": draws[None, :, -2], "sigma": np.sqrt(draws[None, :, -1])}
     labels: dict[str, Any] = {"coords": {"feature": _names(model)}, "dims": {"beta": ["feature"]}}
     if int(arviz.__version__.split(".")[0]) >= 1:

@@ -108,12 +108,12 @@ def claims(rows: list[Row], errors: Errors) -> list[Claim]:
     median = {(r["dataset"], r["epsilon"], r["method"]): r["median"] for r in rows}
     places = sorted({(r["dataset"], r["epsilon"]) for r in rows})
     return [
-        *[claim for claim in (_near(median), _covers(rows)) if claim],
         _indistinguishable(places, errors, "TA", "DDP"),
         _indistinguishable(places, errors, "proj TA", "proj DDP"),
         _better(places, median, "proj DDP", "DDP", "the projection can clearly improve the results at a given budget"),
         _better(places, median, "proj DDP", "input perturbation", "the distributed method beats input perturbation"),
         _better(places, median, "hubbub", "proj DDP", "(ours) hubbub's default is at least as good as proj DDP"),
+        *[claim for claim in (_near(median), _covers(rows)) if claim],
     ]
 
 

@@ -39,6 +39,10 @@ class Prior:
     scale: Floats | None = None
     mean: Floats | None = None
 
+    def shortened(self, factor: float) -> Prior:
+        """The prior of coefficients that are all multiplied by the factor."""
+        return Prior(*(None if part is None else part * factor for part in (self.scale, self.mean)))
+
 
 @dataclass(frozen=True)
 class Draws:
@@ -66,7 +70,9 @@ def sample_posterior(
     `models` are lists of features, equally likely a priori: the draws then go through all of them, and their
     posterior probabilities compare the models. Post-processing: free, and the seed is harmless.
     """
-    target = _Target(released, prior or Prior(), models)
+    prior = prior or Prior()
+    kept = _kept(released) if prior.scale is not None else 1.0
+    target = _Target(released, prior.shortened(kept), models)
     chains, burn, most = _effort(target.p)
     keep = min(-(-draws // chains), most)
     walk = _Walk(target, chains, np.random.default_rng(seed))
@@ -87,11 +93,20 @@ def sample_posterior(
     attenuation, growth = clipped_target(square, target.bound)
     # what clipping y took away lies between nothing and what it takes from normal data: anything in between
     share = walk.rng.uniform(size=draws)
-    coefficients, intercept = released.original(beta / (1 - share * (1 - attenuation))[:, None])
+    left = 1 - share * (1 - attenuation) if prior.scale is None else np.full(draws, kept)
+    coefficients, intercept = released.original(beta / left[:, None])
     grown = s2 * (1 + share * (growth - 1))
     residual = grown / _shortening(released, S) * released.columns.scale[-1] ** 2
     effective = float(1 / np.sum(weights**2) / weights.size)
     return Draws(coefficients, intercept, residual, effective, walk.probabilities / keep)
+
+
+def _kept(released: Released) -> float:
+    """What clipping y is taken to have left of the coefficients, where a prior in the data's units is to meet them."""
+    assert released.sums.yy is not None
+    assert released.ball.y is not None
+    square = max(released.sums.yy, released.noise_std / released.ball.weight**2) / released.n
+    return (1 + float(clipped_target(np.array([square]), released.ball.y)[0][0])) / 2
 
 
 def _effort(p: int) -> tuple[int, int, int]:

@@ -111,6 +111,10 @@ class LinearPosterior:
         return self.intervals(level)[:-1]
 
     def sample(self, size: int = 1, seed: int | None = None) -> Floats:
+        """(size, d) draws of the coefficients."""
+        return self.sample_all(size, seed)[:, :-2]
+
+    def sample_all(self, size: int = 1, seed: int | None = None) -> Floats:
         """(size, d + 2) draws of coefficients, intercept and residual variance."""
         rng = np.random.default_rng(seed)
         if self.draws is not None:
@@ -125,7 +129,7 @@ class LinearPosterior:
     def predictive(self, X: Floats, size: int = 1000, seed: int | None = None) -> Floats:
         """(size, n) draws of y for these rows."""
         rng = np.random.default_rng(seed)
-        draws = self.sample(size, int(rng.integers(2**32)))
+        draws = self.sample_all(size, int(rng.integers(2**32)))
         noise = np.sqrt(draws[:, -1:]) * rng.standard_normal((size, len(X)))
         return np.asarray(draws[:, :-2] @ X.T + draws[:, -2:-1] + noise)
 

@@ -1,0 +1,113 @@
+"""What users expect of a regression: intercept, intervals, summary, ArviZ, prediction, refits at no cost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hubbub import Budget, Ledger, LocalEngine, PrivateLinearRegression
+from hubbub.estimators.release import RegressionRelease
+
+
+@pytest.fixture(scope="module")
+def people() -> tuple[np.ndarray, np.ndarray]:
+    """Age and dose, far from zero and on different scales; y = 100 + 0.5 age - 8 dose + noise of 5."""
+    rng = np.random.default_rng(11)
+    X = np.column_stack([50 + 12 * rng.standard_normal(8000), 2 + 0.5 * rng.standard_normal(8000)])
+    return X, 100 + X @ [0.5, -8.0] + 5 * rng.standard_normal(8000)
+
+
+@pytest.fixture(scope="module")
+def model(people) -> PrivateLinearRegression:
+    return PrivateLinearRegression(
+        Budget(1.0, 1e-6), x_bound=[(0, 120), (0, 10)], y_bound=(0, 250), engine=LocalEngine(seed=4)
+    ).fit(*people)
+
+
+def test_intercept_and_coefficients_in_the_units_of_the_data(model: PrivateLinearRegression, people):
+    np.testing.assert_allclose(model.coef_, [0.5, -8.0], rtol=0.2)
+    assert model.intercept_ == pytest.approx(100, rel=0.08)
+    assert model.residual_variance_ == pytest.approx(25, rel=0.25)
+    np.testing.assert_allclose(model.predict(people[0]).mean(), people[1].mean(), atol=1.0)
+
+
+def test_predictive_intervals_hold_new_rows(model: PrivateLinearRegression):
+    rng = np.random.default_rng(12)
+    X = np.column_stack([50 + 12 * rng.standard_normal(3000), 2 + 0.5 * rng.standard_normal(3000)])
+    y = 100 + X @ [0.5, -8.0] + 5 * rng.standard_normal(3000)
+    low, high = model.predict_interval(X).T
+    assert 0.86 < np.mean((low < y) & (y < high)) < 0.94
+    draws = model.sample_predictive(X[:50], 4000, seed=1)
+    mean, std = model.predict(X[:50], return_std=True)
+    np.testing.assert_allclose(draws.mean(axis=0), mean, atol=0.5)
+    np.testing.assert_allclose(draws.std(axis=0), std, rtol=0.1)
+
+
+def test_summary_is_a_table_of_names_and_intervals(model: PrivateLinearRegression):
+    summary = model.summary()
+    table = summary.to_dict()
+    assert list(table) == ["x0", "x1", "intercept", "residual deviation"]
+    assert table["x0"]["low"] < 0.5 < table["x0"]["high"]
+    assert table["x1"]["positive"] < 0.01
+    assert "90% interval" in str(summary)
+    assert "NOT A GUARANTEE" in str(summary)  # a seeded simulation
+    assert "<pre>" in summary._repr_html_()
+
+
+def test_arviz_gets_every_draw_by_name(model: PrivateLinearRegression):
+    pytest.importorskip("arviz")
+    posterior = model.to_arviz().posterior
+    assert posterior["beta"].shape == (1, 1000, 2)
+    assert list(posterior["feature"].values) == ["x0", "x1"]
+    np.testing.assert_allclose(posterior["beta"].mean(("chain", "draw")), model.coef_)
+    assert float(posterior["sigma"].mean()) ** 2 == pytest.approx(model.residual_variance_, rel=0.05)
+
+
+def test_refits_from_a_saved_release_cost_nothing(people, tmp_path: Path):
+    ledger = Ledger(Budget(1.0, 1e-6))
+    fitted = PrivateLinearRegression(
+        Budget(1.0, 1e-6), x_bound=[(0, 120), (0, 10)], y_bound=(0, 250), engine=LocalEngine(seed=4), ledger=ledger
+    ).fit(*people)
+    spent = ledger.epsilon
+    fitted.release_.save(tmp_path / "release.json")
+    release = RegressionRelease.load(tmp_path / "release.json")
+    np.testing.assert_array_equal(release.posterior().mean, fitted.coef_)
+    tight = release.posterior(prior_scale=[1e-3, 1e-3])
+    assert np.abs(tight.mean).max() < 0.01
+    pulled = release.posterior(prior_scale=[1e-4, 1.0], prior_mean=[2.0, 0.0])
+    assert pulled.mean[0] == pytest.approx(2.0, abs=0.01)
+    assert ledger.epsilon == spent
+
+
+def test_evidence_prefers_the_columns_that_matter():
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((6000, 3))
+    y = X[:, 0] - 0.8 * X[:, 1] + rng.standard_normal(6000)
+    fitted = PrivateLinearRegression(Budget(2.0, 1e-6), 5.0, 6.0, engine=LocalEngine(seed=2)).fit(X, y)
+    both, first, none, all_ = fitted.release_.compare([["x0", "x1"], ["x0"], [], ["x0", "x1", "x2"]])
+    assert both + all_ > 0.99
+    assert both > all_  # Occam
+    assert first < 0.01
+    assert none < 0.01
+
+
+def test_unit_rows_are_bounded_by_their_length():
+    """All columns far from zero: with the length bound their mean is found and taken off."""
+    rng = np.random.default_rng(8)
+    raw = np.array([3.0, -2.0, 1.0, 0.5]) + 0.6 * rng.standard_normal((3000, 4))
+    X = raw / np.linalg.norm(raw, axis=1, keepdims=True)
+    y = (X - X.mean(axis=0)) @ [2.0, 0.0, -3.0, 1.0] + 0.3 * rng.standard_normal(3000)
+    fitted = PrivateLinearRegression(Budget(2.0, 1e-6), x_norm=1.0, y_bound=4.0, engine=LocalEngine(seed=1)).fit(X, y)
+    predicted = fitted.predict(X)
+    assert np.corrcoef(predicted, y)[0, 1] > 0.9 * np.corrcoef((X - X.mean(axis=0)) @ [2.0, 0.0, -3.0, 1.0], y)[0, 1]
+    assert [r.label for r in fitted.privacy_.rounds] == ["columns", "regression"]
+
+
+def test_no_intercept_goes_through_the_origin(people):
+    X, y = people
+    fitted = PrivateLinearRegression(Budget(1.0, 1e-6), 120.0, 250.0, engine=LocalEngine(seed=1), fit_intercept=False)
+    fitted.fit(X, y)
+    assert fitted.intercept_ == 0.0
+    np.testing.assert_allclose(fitted.predict(np.zeros((1, 2))), 0.0)
