@@ -18,7 +18,10 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", README, flags=re.S)
 
 
-def test_python_examples_run_in_order(capsys: pytest.CaptureFixture[str]):
+def test_python_examples_run_in_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.chdir(tmp_path)
     namespace: dict[str, object] = {}
     assert len(blocks("python")) >= 2
     for block in blocks("python"):

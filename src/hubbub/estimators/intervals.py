@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,9 @@ def intervals(field: str, value: Any, columns: int) -> Floats:
 
 def _single(value: Any) -> bool:
     """One entry for all columns: a number, or a tuple of two numbers."""
-    return np.ndim(value) == 0 or (isinstance(value, tuple) and len(value) == 2 and np.ndim(value[0]) == 0)
+    if isinstance(value, tuple):
+        return len(value) == 2 and all(isinstance(end, Real) for end in value)
+    return not isinstance(value, list) and np.ndim(value) == 0
 
 
 def _interval(field: str, entry: Any) -> tuple[float, float]:
