@@ -118,7 +118,9 @@ def _fit(
     engine: Engine = TrustedAggregator(seed)
     if method == "distributed":
         engine = LocalEngine(config.computes, config.tolerated, seal=repeat == 0, seed=seed)
-    model = PrivateLinearRegression(budget, x_bound=bound.x, y_bound=bound.y, engine=engine)
+    model = PrivateLinearRegression(  # the quick posterior: many fits, of centred data, and only predictions are shown
+        budget, x_bound=bound.x, y_bound=bound.y, posterior="shrinkage", engine=engine, fit_intercept=False
+    )
     model.fit(train[:, :-1], train[:, -1])
     return model.coef_, PrivacyReport(budget, model.fit_.rounds, CAVEATS)
 
