@@ -9,10 +9,10 @@ demo: .venv/demo.stamp
 	$(BIN)/hubbub demo
 
 test: .venv/dev.stamp
-	$(BIN)/python -m pytest -n 2
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
 
 test-fast: .venv/dev.stamp
-	$(BIN)/python -m pytest -n 2 -m "not slow"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m "not slow"
 
 lint: .venv/dev.stamp
 	$(BIN)/ruff check .

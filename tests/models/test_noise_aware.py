@@ -55,7 +55,7 @@ def simulate(rng: np.random.Generator, shape: Released, models: list[list[int]] 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("p", "n", "noise", "radius", "intercept", "studies"),
-    [(2, 300, 8.0, 0.7, False, 100), (3, 1000, 30.0, 1.4, True, 100), (6, 500, 15.0, 1.2, False, 60)],
+    [(2, 300, 8.0, 0.7, False, 50), (3, 1000, 30.0, 1.4, True, 50), (6, 500, 15.0, 1.2, False, 30)],
 )  # fmt: skip
 def test_ranks_of_the_truth_are_uniform(p: int, n: int, noise: float, radius: float, intercept: bool, studies: int):
     """Simulation-based calibration: false alarm at 1e-4 a test; a plug-in posterior fails by tens of orders."""
@@ -64,7 +64,7 @@ def test_ranks_of_the_truth_are_uniform(p: int, n: int, noise: float, radius: fl
     ranks = {"first": [], "last": [], "residual": [], "length": []}
     for study in range(studies):
         data, beta, residual, _ = simulate(rng, empty)
-        draws = sample_posterior(data, draws=600, seed=study)
+        draws = sample_posterior(data, draws=400, seed=study)
         found = np.column_stack([draws.intercept, draws.coefficients]) if intercept else draws.coefficients
         ranks["first"].append(np.mean(found[:, 0] < beta[0]))
         ranks["last"].append(np.mean(found[:, -1] < beta[-1]))
@@ -73,7 +73,7 @@ def test_ranks_of_the_truth_are_uniform(p: int, n: int, noise: float, radius: fl
     p_values = {name: kstest(found, "uniform").pvalue for name, found in ranks.items()}
     assert min(p_values.values()) > 1e-4, p_values
     inside = np.mean([0.05 < rank < 0.95 for rank in ranks["first"] + ranks["last"]])
-    assert 0.83 < inside < 0.96
+    assert 0.8 < inside < 0.98
 
 
 @pytest.mark.slow
@@ -83,9 +83,9 @@ def test_model_probabilities_are_calibrated():
     empty = released(np.eye(3), np.zeros(3), 1.0, 1000, 10.0, 1.3, 1.4)
     models = [[0], [0, 1, 2], [1]]
     given, true = [], []
-    for study in range(70):
+    for study in range(40):
         data, _, _, model = simulate(rng, empty, models)
-        given.append(sample_posterior(data, draws=500, seed=study, models=models).models)
+        given.append(sample_posterior(data, draws=300, seed=study, models=models).models)
         true.append(np.eye(3)[model])
     given, true = np.array(given), np.array(true)
     assert np.allclose(given.sum(axis=1), 1)

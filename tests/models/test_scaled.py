@@ -123,13 +123,13 @@ def test_ball_widens_with_plenty_of_data_and_never_looks_at_it():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("n", "d", "epsilon"), [(300, 10, 1.0), (1000, 10, 1.0), (1000, 2, 1.0)])
+@pytest.mark.parametrize(("n", "d", "epsilon"), [(300, 10, 1.0), (1000, 2, 1.0)])
 def test_intervals_cover(n: int, d: int, epsilon: float):
-    """90 % intervals hold the truth 83 to 96 % of the time over 60 studies (the plug-in: 6 to 60)."""
+    """90 % intervals hold the truth 80 to 97 % of the time over 30 studies (the plug-in: 6 to 60)."""
     hits = []
-    for seed in range(60):
+    for seed in range(30):
         rows, beta = simulate(n, d, seed)
         draws = sample_posterior(fitted(rows, Budget(epsilon, 1e-5), seed).released, draws=400)
         low, high = np.quantile(draws.coefficients, [0.05, 0.95], axis=0)
         hits.append((low < beta) & (beta < high))
-    assert 0.83 < np.mean(hits) < 0.96
+    assert 0.80 < np.mean(hits) < 0.97
