@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import kstest
 
 from hubbub.models.columns import Columns
-from hubbub.models.noise_aware import _LEAST_LEVEL, _OFF_DIAGONAL, Prior, _shortening, _Target, sample_posterior
+from hubbub.models.noise_aware import _LEAST_LEVEL, _OFF_DIAGONAL, Prior, _Target, sample_posterior
 from hubbub.models.released import Released, clipped_target
 from hubbub.statistics import Ball, Gram
 
@@ -48,7 +48,7 @@ def simulate(rng: np.random.Generator, shape: Released, models: list[list[int]] 
         q + noise / weight / np.sqrt(2) * rng.standard_normal(p),
         float(yy + noise / weight**2 * rng.standard_normal()),
     )
-    residual = s2[0] / _shortening(shape, S[None])[0]
+    residual = s2[0] / shape.shortening(S[None])[0]
     return replace(shape, sums=sums), beta, residual, model
 
 
@@ -108,7 +108,7 @@ def test_without_noise_it_is_ordinary_bayesian_regression(rng: np.random.Generat
     std = np.sqrt(np.diag(np.linalg.inv(S)) * s2)
     np.testing.assert_allclose(draws.coefficients.mean(axis=0), least, atol=0.15 * std.max())
     np.testing.assert_allclose(draws.coefficients.std(axis=0), std, rtol=0.1)
-    assert np.mean(draws.residual_variance) * _shortening(data, S[None])[0] == pytest.approx(s2, rel=0.05)
+    assert np.mean(draws.residual_variance) * data.shortening(S[None])[0] == pytest.approx(s2, rel=0.05)
 
 
 def test_a_strong_prior_wins_over_noise_and_its_mean_is_used(rng: np.random.Generator):

@@ -16,7 +16,7 @@ from hubbub.engines import LocalEngine
 from hubbub.errors import InvalidInput, PrivacyLeakWarning, invalid
 from hubbub.estimators.intervals import intervals
 from hubbub.estimators.release import RegressionRelease, checked_prior
-from hubbub.estimators.summary import Summary, summary_of
+from hubbub.estimators.summary import Summary, feature_names, summary_of, to_arviz
 from hubbub.models.columns import Columns
 from hubbub.models.linear_regression import DEVIATIONS_SHARE, Fit, fit_plain, fit_projected, normal_posterior
 from hubbub.models.posterior import LinearPosterior
@@ -137,7 +137,6 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         middle = ranges.mean(axis=1) if intercept else np.zeros(len(ranges))
         half = np.abs(ranges - middle[:, None]).max(axis=1)
         box = Box(tuple(half[:-1].tolist()), float(half[-1]))
-        names = tuple(str(name) for name in getattr(self, "feature_names_in_", [f"x{j}" for j in range(len(half) - 1)]))
         fit = fit_scaled(
             rows - middle,
             box,
@@ -151,7 +150,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         moved = replace(fit.released, columns=Columns(columns.centre + middle, columns.scale, columns.doubt))
         self.fit_: Fit | ScaledFit = ScaledFit(moved, fit.rounds)
         self.privacy_ = PrivacyReport(budget, fit.rounds, caveats)
-        self.release_ = RegressionRelease(moved, names, "y", self.privacy_.as_dict())
+        self.release_ = RegressionRelease(moved, tuple(feature_names(self)), "y", self.privacy_.as_dict())
         kind = "shrinkage" if self.posterior == "shrinkage" else "noise-aware"
         self.posterior_: LinearPosterior = self.release_.posterior(
             prior_scale=self.prior_scale, prior_mean=self.prior_mean, kind=kind, draws=self.draws
@@ -202,8 +201,6 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
 
     def to_arviz(self) -> Any:
         """The posterior draws for ArviZ (needs the package arviz)."""
-        from hubbub.estimators.summary import to_arviz
-
         check_is_fitted(self)
         return to_arviz(self)
 

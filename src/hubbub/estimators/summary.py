@@ -50,7 +50,7 @@ def summary_of(model: PrivateLinearRegression, level: float) -> Summary:
     """Coefficients, intercept (if there is one) and residual deviation."""
     p = model.privacy_
     kind = f"{p.budget}-differentially private" if p.is_guarantee else "NOT A GUARANTEE (see privacy_)"
-    rows = posterior_rows(model.posterior_, _names(model), level)
+    rows = posterior_rows(model.posterior_, feature_names(model), level)
     return Summary(tuple(rows), level, f"n = {p.rounds[-1].release.n}; {kind}")
 
 
@@ -82,12 +82,13 @@ def to_arviz(model: PrivateLinearRegression) -> Any:
     posterior = model.posterior_
     draws = posterior.sample_all(1000, 0) if posterior.draws is None else posterior.draws
     variables = {"beta": draws[None, :, :-2], "intercept": draws[None, :, -2], "sigma": np.sqrt(draws[None, :, -1])}
-    labels: dict[str, Any] = {"coords": {"feature": _names(model)}, "dims": {"beta": ["feature"]}}
+    labels: dict[str, Any] = {"coords": {"feature": feature_names(model)}, "dims": {"beta": ["feature"]}}
     if int(arviz.__version__.split(".")[0]) >= 1:
         return arviz.from_dict({"posterior": variables}, **labels)
     return arviz.from_dict(posterior=variables, **labels)
 
 
-def _names(model: PrivateLinearRegression) -> list[str]:
-    count = model.coef_.size
-    return [str(name) for name in getattr(model, "feature_names_in_", [f"x{j}" for j in range(count)])]
+def feature_names(model: PrivateLinearRegression) -> list[str]:
+    """The columns' names, or x0, x1, .. where the data had none."""
+    numbered = [f"x{j}" for j in range(model.n_features_in_)]
+    return [str(name) for name in getattr(model, "feature_names_in_", numbered)]

@@ -18,8 +18,6 @@ _CENTRED = 0.8  # prior probability that a column lies around the middle of its 
 _SHAPE = 0.04  # how far a bin's share may lie from that of a normal column, in the choice of that column ...
 _REST = 0.1  # ... and in what is read off the counts after it
 _POINTS = 16  # within a bin
-
-
 _SURE = 0.3  # doubt up to which a scale is taken as it comes
 
 

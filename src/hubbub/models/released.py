@@ -48,6 +48,18 @@ class Released:
         scale = self.columns.scale
         return np.asarray(scale[-1] / scale[:-1])
 
+    @property
+    def mean_square(self) -> float:
+        """Of the (clipped) target, from its noisy sum of squares, never below what the noise could hide."""
+        assert self.sums.yy is not None
+        return max(self.sums.yy, self.noise_std / self.ball.weight**2, 1e-12 * self.n) / self.n
+
+    def shortening(self, S: Floats) -> Floats:
+        """Mean squared factor by which rows were shortened: what became of the constant 1, or else of unit columns."""
+        if self.intercept:
+            return np.asarray(S[:, 0, 0] / self.n)
+        return np.asarray(np.clip(np.trace(S, axis1=-2, axis2=-1) / (self.n * self.features), 0.02, 1.0))
+
     def original(self, beta: Floats) -> tuple[Floats, Floats]:
         """(k, p) standardised coefficients -> (k, d) coefficients and (k,) intercepts, in the units of the data."""
         first = int(self.intercept)
@@ -62,7 +74,7 @@ def clipped_target(second_moment: Floats, bound: float) -> tuple[Floats, Floats]
     """(attenuation, growth) of a normal target that was clipped to +-bound and then had this mean square.
 
     Clipping multiplies the covariance of a normal y with anything normal by P(|y| < bound) (Bussgang), and
-    makes its mean square smaller. Beyond 35 % attenuation nothing more is claimed.
+    makes its mean square smaller. Where less than 35 % would be left, 35 % is assumed.
     """
     from scipy.special import ndtr
 

@@ -50,11 +50,11 @@ def fit_scaled(
     `norm` bounds the length of x in place of the box, and takes its columns to be of one kind: they get a common
     scale, and their means are released themselves.
     """
-    rows = finite_rows("rows", rows, bound.features + 1)
+    rows = _bounded(finite_rows("rows", rows, bound.features + 1), bound, norm)
     first = column_statistic(bound, norm)
     with Rounds(engine, ledger, list(zip(("columns", "regression"), multipliers, strict=True))) as rounds:
-        columns = cautious_target(_columns(first, rounds.run(_bounded(rows, bound, norm), first), intercept))
-        standard = (_bounded(rows, bound, norm) - columns.centre) / columns.scale
+        columns = cautious_target(_columns(first, rounds.run(rows, first), intercept))
+        standard = (rows - columns.centre) / columns.scale
         if intercept:
             standard = np.hstack([np.ones((rows.shape[0], 1)), standard])
         ball = choose_ball(rows.shape[0], bound.features + int(intercept), multipliers[1])
