@@ -12,7 +12,7 @@ from hubbub.errors import InvalidInput, invalid
 Floats: TypeAlias = NDArray[np.float64]
 Words: TypeAlias = NDArray[np.uint64]
 
-_CHECKED_ROWS = 4096
+_CHECKED_WORDS = 1 << 16
 
 
 def finite_rows(field: str, values: object, columns: int | None = None) -> Floats:
@@ -25,12 +25,20 @@ def finite_rows(field: str, values: object, columns: int | None = None) -> Float
         raise invalid(field, "a two-dimensional array (clients x columns)", f"{rows.ndim}-d array", "reshape it")
     if columns is not None and rows.shape[1] != columns:
         raise invalid(field, f"an array with {columns} columns", f"{rows.shape[1]} columns", "check the columns")
-    for start in range(0, rows.shape[0], _CHECKED_ROWS):  # in pieces, so that no mask of the whole is made
-        bad = np.argwhere(~np.isfinite(rows[start : start + _CHECKED_ROWS]))
-        if bad.size:
-            row, column = bad[0] + (start, 0)
-            raise InvalidInput(
-                f"{field} must be finite, got {field}[{row}, {column}]={rows[row, column]}; "
-                "drop or impute such rows (NaN, inf) before they reach a client"
-            )
+    size = max(1, _CHECKED_WORDS // max(1, rows.shape[1]))
+    for start in range(0, rows.shape[0], size):  # in pieces, so that no mask of the whole is made
+        _check_finite(field, rows[start : start + size], start)
     return rows
+
+
+def _check_finite(field: str, rows: Floats, first: int) -> None:
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(rows.sum()):  # one NaN or infinity would spoil the sum
+            return
+    bad = np.argwhere(~np.isfinite(rows))
+    if bad.size:
+        row, column = bad[0]
+        raise InvalidInput(
+            f"{field} must be finite, got {field}[{first + row}, {column}]={rows[row, column]}; "
+            "drop or impute such rows (NaN, inf) before they reach a client"
+        )

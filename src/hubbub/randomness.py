@@ -45,10 +45,10 @@ def fill(stream: _Stream, out: Words) -> None:
 
 
 def _box_muller(words: Words) -> Floats:
-    """As many standard normal draws as words, made in place.
+    """As many standard normal draws as words (an even number), made in place.
 
-    With t = tan(phi/2) the cosine and sine of a uniform angle phi are (1-t^2)/(1+t^2) and
-    2t/(1+t^2): numpy evaluates tan and log with vector instructions, sin and cos it does not.
+    With t = tan(phi/2) the cosine and sine of a uniform angle phi are 2/(1+t^2) - 1 and 2t/(1+t^2):
+    numpy evaluates tan and log with vector instructions, sin and cos it does not.
     The radius has 63 bits, so no draw exceeds 9.35 (a true normal does with probability 1e-20).
     """
     half = words.size // 2
@@ -63,24 +63,23 @@ def _box_muller(words: Words) -> Floats:
     np.sqrt(radius, out=radius)
     t *= np.pi / 2 * 2.0**-63
     np.tan(t, out=t)
-    square = t * t
-    radius /= 1.0 + square
-    t *= radius
-    t *= 2.0
-    np.subtract(1.0, square, out=square)
-    radius *= square
+    share = t * t
+    share += 1.0
+    np.divide(radius, share, out=share)
+    share *= 2.0
+    t *= share
+    np.subtract(share, radius, out=radius)
     return uniform
 
 
 class Randomness:
     """A stream of uniform words and standard normal draws; never shows its key."""
 
-    __slots__ = ("_block", "_key", "_lock", "_pid", "_stream", "source")
+    __slots__ = ("_key", "_lock", "_pid", "_stream", "source")
 
     def __init__(self, key: bytes | None, source: str) -> None:
         self.source = source
         self._key = key
-        self._block: Words | None = None
         self._start()
 
     def _start(self) -> None:
@@ -142,20 +141,20 @@ class Randomness:
         return out
 
     def fill_normals(self, out: Floats) -> None:
-        """Overwrite a contiguous `out` with standard normal draws, a cache-sized block at a time."""
+        """Overwrite a contiguous `out` with standard normal draws, a cache-sized block at a time, in place."""
         flat = out.reshape(-1)
-        for start in range(0, flat.size, 2 * _PAIRS):
-            block = flat[start : start + 2 * _PAIRS]
-            self._renew_after_fork()
-            with self._lock:
-                block[:] = _box_muller(self._block_of_words(-(-block.size // 2)))[: block.size]
+        even = flat.size // 2 * 2
+        words = flat[:even].view(np.uint64)
+        for start in range(0, even, 2 * _PAIRS):
+            block = words[start : start + 2 * _PAIRS]
+            self.fill_words(block)
+            _box_muller(block)
+        if flat.size > even:
+            flat[even:] = _box_muller(self.words(2))[:1]
 
-    def _block_of_words(self, pairs: int) -> Words:
-        if self._block is None:
-            self._block = np.empty(2 * _PAIRS, dtype=np.uint64)
-        words = self._block[: 2 * pairs]
-        self.fill_words(words)
-        return words
+    def child(self) -> Randomness:
+        """A stream of its own: keyed anew by the operating system, or from this one in a simulation."""
+        return Randomness(None if self.secure else self.bytes(32), self.source)
 
     def __deepcopy__(self, _: dict[int, object]) -> Randomness:
         return self  # a copy would draw the same noise twice

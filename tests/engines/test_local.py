@@ -14,7 +14,7 @@ from conftest import FALSE_ALARM
 from hubbub.engines import LocalEngine, local
 from hubbub.errors import InvalidInput, RoundRefused
 from hubbub.randomness import Randomness
-from hubbub.securesum import combine
+from hubbub.securesum import combine, tally
 from hubbub.statistics import Means
 
 MARKS = Means((2.0**20,))
@@ -77,7 +77,9 @@ def test_fault_of_a_client_that_does_not_exist_is_one_line(fault: str, index: in
 @pytest.mark.parametrize("computes", [2, 3, 7])
 @pytest.mark.parametrize("clients", [6, 7, 100, 1001])
 def test_chunks_of_any_size_give_the_same_exact_sum(computes: int, clients: int, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(local, "_CHUNK_WORDS", 64)
+    monkeypatch.setattr(tally, "BLOCK_WORDS", 64)
+    monkeypatch.setattr(local, "_ONE_SLICE", 1000)
+    monkeypatch.setattr(local, "_LEAST_SLICE", 100)
     rows = np.arange(clients, dtype=float)[:, None] * [1, -2, 3]
     release = LocalEngine(computes=computes, tolerated=3, absent=(2,)).private_sum(rows, Means((4000.0,) * 3), 0.0)
     assert release.value.tolist() == [s * (rows[:, 0].sum() - 2) for s in (1, -2, 3)]
@@ -109,7 +111,7 @@ def test_engine_is_not_a_short_cut(monkeypatch: pytest.MonkeyPatch):
     engine = LocalEngine(computes=3)
     plan = engine.plan(Means((1.0,)), 0.0, 6)
     readable = plan.fixed_point.decode(engine.compute_sums(plan, np.ones((6, 1))))
-    assert readable.ravel().tolist() == [2.0, 2.0, 2.0]  # each Compute got two clients' long share
+    assert readable.ravel().tolist() == [6.0, 0.0, 0.0]  # one Compute got the six masked vectors of this block
 
 
 @pytest.mark.parametrize(

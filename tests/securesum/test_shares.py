@@ -11,7 +11,7 @@ from scipy import stats
 from conftest import FALSE_ALARM
 from hubbub.errors import InvalidInput
 from hubbub.randomness import Randomness
-from hubbub.securesum import BulkShares, combine, expand_seed, split
+from hubbub.securesum import Tally, combine, split
 
 
 def byte_p_value(words: np.ndarray) -> float:
@@ -26,6 +26,11 @@ def bit_p_value(words: np.ndarray) -> float:
     return float(stats.chi2(64).sf(np.sum(z**2)))
 
 
+def share(tally: Tally, vectors: np.ndarray) -> None:
+    for rows, columns in tally.blocks(len(vectors)):
+        tally.add(vectors[rows, columns].copy(), columns)
+
+
 @pytest.mark.parametrize("computes", range(2, 21))
 def test_all_shares_add_up_exactly(computes: int, rng: np.random.Generator):
     secret = rng.integers(0, 2**64, size=33, dtype=np.uint64)
@@ -34,19 +39,6 @@ def test_all_shares_add_up_exactly(computes: int, rng: np.random.Generator):
     assert (combine(np.stack([share.expand() for share in shares])) == secret).all()
     assert [share.masked is not None for share in shares].index(True) == computes // 2
     assert sum(share.masked is not None for share in shares) == 1
-
-
-@pytest.mark.parametrize("computes", range(2, 21))
-@pytest.mark.parametrize("clients", [1, 5, 64])
-def test_bulk_sums_add_up_exactly(computes: int, clients: int, rng: np.random.Generator):
-    vectors = rng.integers(0, 2**64, size=(clients, 7), dtype=np.uint64)
-    bulk = BulkShares(computes, 7, Randomness.system())
-    expected = vectors.sum(axis=0, dtype=np.uint64)
-    size = 3 * computes
-    for start in range(0, clients, size):
-        bulk.add(vectors[start : start + size].copy())
-    assert bulk.clients == clients
-    assert (combine(bulk.sums()) == expected).all()
 
 
 @settings(max_examples=50, deadline=None)
@@ -79,33 +71,22 @@ def test_any_m_minus_1_shares_are_uniform(missing: int):
     assert abs(signs) < stats.norm.isf(FALSE_ALARM / 2) / np.sqrt(first.size)
 
 
+@pytest.mark.parametrize("sharing", ["raw", "seeds"])
 @pytest.mark.parametrize("computes", [2, 3, 10])
-def test_every_computes_sum_is_uniform(computes: int):
-    """Each of the M sums over clients who all send zeros, over 3000 rounds: bytes and bits uniform."""
+def test_every_computes_sum_is_uniform(computes: int, sharing: str):
+    """Each of the M sums over clients who all send zeros, over 1000 rounds: bytes and bits uniform."""
     randomness = Randomness.simulation(12)
     sums = []
-    for _ in range(3000):
-        bulk = BulkShares(computes, 16, randomness)
-        bulk.add(np.zeros((2 * computes + 1, 16), dtype=np.uint64))
-        sums.append(bulk.sums())
+    for _ in range(1000):
+        tally = Tally(computes, 16, randomness, sharing)
+        share(tally, np.zeros((2 * computes + 1, 16), dtype=np.uint64))
+        sums.append(tally.sums)
     for k in range(computes):
         words = np.stack([s[k] for s in sums])
         assert byte_p_value(words) > FALSE_ALARM
         assert bit_p_value(words) > FALSE_ALARM
     others = np.stack([s[1:].sum(axis=0, dtype=np.uint64) for s in sums])  # what M-1 Computes can form
     assert byte_p_value(others) > FALSE_ALARM
-
-
-def test_the_masked_vector_rotates_with_the_client():
-    """With M = 3, clients 0..2 give their masked vector to Computes 0..2: without masks each has one."""
-
-    class NoMask(Randomness):
-        def fill_words(self, out: np.ndarray) -> None:
-            out[...] = 0
-
-    bulk = BulkShares(3, 1, NoMask.simulation(0))
-    bulk.add(np.array([[1], [10], [100], [1000]], dtype=np.uint64))
-    assert bulk.sums().ravel().tolist() == [1001, 10, 100]
 
 
 def test_the_tests_above_can_fail():
@@ -126,7 +107,3 @@ def test_shares_never_show_their_content():
 def test_fewer_than_two_computes_is_one_line(computes: int):
     with pytest.raises(InvalidInput, match="computes must be a whole number in 2..1000, got computes="):
         split(np.zeros(1, dtype=np.uint64), computes, 0, Randomness.system())
-
-
-def test_seeds_expand_to_different_words():
-    assert not (expand_seed(bytes(32), 100) == expand_seed(bytes(31) + b"\x01", 100)).any()

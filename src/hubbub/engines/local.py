@@ -9,14 +9,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.arrays import Floats, Words, finite_rows
+from hubbub.engines.worker import SLOT_WORDS
+from hubbub.engines.workers import POOL, NotForWorkers, Selection, Tick, cores
 from hubbub.errors import invalid, whole
-from hubbub.privacy import Release, add_share
+from hubbub.privacy import Release
 from hubbub.randomness import Randomness
-from hubbub.roles import RoundPlan, Study, check_turnout, decode_release, plan_round, run_round
-from hubbub.securesum import BulkShares, PrivateKey, SuiteName, check_computes, check_suite, combine
+from hubbub.roles import RoundPlan, Study, check_turnout, decode_release, plan_round, run_round, share_out
+from hubbub.securesum import (
+    PrivateKey,
+    Sharing,
+    SuiteName,
+    Tally,
+    check_computes,
+    check_sharing,
+    check_suite,
+    combine,
+)
 from hubbub.statistics import Statistic
 
-_CHUNK_WORDS = 1 << 15  # 256 KB an array: noise, words and masks of a chunk stay in cache
+_ONE_SLICE = 1 << 19  # words of all vectors together, up to which one slice and one stream serve the whole round
+_SLICES, _LEAST_SLICE = 64, 1 << 17
+_WORTH_SENDING, _WORTH_STARTING = 1 << 21, 1 << 26  # words of all shares: to warm workers, and to start them
 
 
 @dataclass(frozen=True)
@@ -29,6 +42,10 @@ class LocalEngine:
 
     Faults to simulate, as row numbers: `absent` clients never send, `lost_halfway` ones reach only
     the first Compute, `colluders` add no noise.
+
+    Large rounds are shared out by `workers` processes (default: one per core), started at the first such round and
+    kept warm. `shares` is "raw" (masks drawn in bulk), "seeds" (expanded by client and Compute, as in a network)
+    or "auto" (raw: in one process no byte is saved). `tick` is called with the number of clients just added.
     """
 
     computes: int = 3
@@ -39,11 +56,17 @@ class LocalEngine:
     absent: tuple[int, ...] = ()
     lost_halfway: tuple[int, ...] = ()
     colluders: tuple[int, ...] = ()
+    shares: Sharing = "auto"
+    workers: int | None = None
+    tick: Tick | None = field(default=None, repr=False, compare=False)
     _randomness: Randomness = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_computes(self.computes)
+        check_sharing(self.shares)
         whole("tolerated", self.tolerated, 0, "give how many clients may collude or drop out")
+        if self.workers is not None:
+            whole("workers", self.workers, 1, "leave it out for one per core")
         for fault in ("absent", "lost_halfway", "colluders"):
             object.__setattr__(self, fault, _row_numbers(fault, getattr(self, fault)))
         if not isinstance(self.seal, bool):
@@ -74,26 +97,58 @@ class LocalEngine:
         return plan_round(statistic, noise_multiplier, clients, self.tolerated, self.fraction_bits)
 
     def compute_sums(self, plan: RoundPlan, rows: Floats) -> Words:
-        """(M, d): what each Compute adds up. A chunk at a time, so memory stays bounded."""
-        shares = BulkShares(self.computes, plan.dimension, self._randomness)
+        """(M, d): what each Compute adds up. A slice of clients at a time, so memory stays bounded."""
+        count = self._worker_count(plan, rows)
+        if count > 1:
+            try:
+                return POOL.use(
+                    count,
+                    lambda workers: workers.sums(
+                        plan, rows, self._slices(plan, rows), self.computes, self.shares, self._tick
+                    ),
+                )
+            except NotForWorkers:
+                pass  # a statistic that only this process knows
+        sums = np.zeros((self.computes, plan.dimension), dtype=np.uint64)
         silent = np.zeros(rows.shape[0], dtype=bool)
         silent[list(self.colluders)] = True
-        for chunk in self._chunks(rows.shape[0], plan.dimension):
-            vectors = plan.statistic.vectors(rows[chunk])
-            noisy = add_share(vectors, plan.mechanism.sigma_client, self._randomness)
-            if self.colluders:
-                noisy[silent[chunk]] = vectors[silent[chunk]]
-            shares.add(plan.fixed_point.encode(noisy))
-        return shares.sums()
+        for selection, stream in self._slices(plan, rows):
+            tally = Tally(self.computes, plan.dimension, stream, self.shares)
+            share_out(plan, rows[selection], tally, stream, silent[selection] if self.colluders else None)
+            sums += tally.sums
+            self._tick(silent[selection].size)
+        return sums
 
-    def _chunks(self, clients: int, dimension: int) -> Iterator[slice | NDArray[np.intp]]:
-        """Row selections of a cache-sized number of clients, a multiple of M each but the last."""
-        size = max(1, _CHUNK_WORDS // dimension // self.computes) * self.computes
-        if not (self.absent or self.lost_halfway):
-            yield from (slice(start, start + size) for start in range(0, clients, size))
-            return
-        there = np.flatnonzero(self._present(clients))
-        yield from (there[start : start + size] for start in range(0, there.size, size))
+    def _tick(self, clients: int) -> None:
+        if self.tick is not None:
+            self.tick(clients)
+
+    def warm_up(self) -> None:
+        """Start the worker processes now, rather than at the first large round."""
+        if (count := self.workers or cores()) > 1:
+            POOL.use(count, lambda _: None)
+
+    def _worker_count(self, plan: RoundPlan, rows: Floats) -> int:
+        """How many processes are worth their while for this round; 1 is this one."""
+        count = self.workers or cores()
+        words = rows.shape[0] * plan.dimension * self.computes
+        one_slice = rows.shape[0] * plan.dimension <= _ONE_SLICE
+        if count == 1 or one_slice or self.colluders or rows.shape[1] > SLOT_WORDS:
+            return 1
+        return count if words >= (_WORTH_SENDING if POOL.warm(count) else _WORTH_STARTING) else 1
+
+    def _slices(self, plan: RoundPlan, rows: Floats) -> Iterator[tuple[Selection, Randomness]]:
+        """Slices of clients, each with a stream of its own: the same whatever the number of workers."""
+        clients, words = rows.shape[0], rows.shape[0] * plan.dimension
+        if words <= _ONE_SLICE:
+            size, one = clients, True
+        else:
+            wanted = max(words // _SLICES, _LEAST_SLICE) // plan.dimension
+            size, one = max(1, min(wanted, SLOT_WORDS // max(plan.dimension, rows.shape[1]))), False
+        there = np.flatnonzero(self._present(clients)) if self.absent or self.lost_halfway else None
+        for start in range(0, clients if there is None else there.size, size):
+            selection = slice(start, start + size) if there is None else there[start : start + size]
+            yield selection, self._randomness if one else self._randomness.child()
 
     def _present(self, clients: int) -> NDArray[np.bool_]:
         present = np.ones(clients, dtype=bool)

@@ -14,11 +14,12 @@ from hubbub.roles.compute import (
     roster_digest,
     roster_of,
 )
+from hubbub.roles.crowd import share_out
 from hubbub.roles.driver import run_round
 from hubbub.roles.study import RoundPlan, Study, plan_round
 
 __all__ = [
     "Compute", "ComputeSum", "Roster", "RoundPlan", "Study", "accept", "agree", "check_turnout",
     "combine_sums", "contribute", "decode_release", "plan_round", "refuse", "release", "roster_digest", "roster_of",
-    "run_round",
+    "run_round", "share_out",
 ]  # fmt: skip

@@ -10,10 +10,12 @@ from hubbub.securesum.codec import (
 )
 from hubbub.securesum.fixedpoint import FixedPoint, choose_fraction_bits
 from hubbub.securesum.sealing import Context, PrivateKey, PublicKey, SuiteName, check_suite, open_sealed, seal
-from hubbub.securesum.shares import BulkShares, Share, check_computes, combine, expand_seed, split
+from hubbub.securesum.seeds import expand_seed
+from hubbub.securesum.shares import Share, check_computes, combine, split
+from hubbub.securesum.tally import Sharing, Tally, check_sharing
 
 __all__ = [
-    "BulkShares", "Context", "FixedPoint", "PrivateKey", "PublicKey", "Report", "Share", "SuiteName",
-    "check_computes", "check_suite", "choose_fraction_bits", "combine", "decode_report", "decode_share",
-    "encode_report", "encode_share", "expand_seed", "open_sealed", "pack", "seal", "split",
+    "Context", "FixedPoint", "PrivateKey", "PublicKey", "Report", "Share", "Sharing", "SuiteName", "Tally",
+    "check_computes", "check_sharing", "check_suite", "choose_fraction_bits", "combine", "decode_report",
+    "decode_share", "encode_report", "encode_share", "expand_seed", "open_sealed", "pack", "seal", "split",
 ]  # fmt: skip

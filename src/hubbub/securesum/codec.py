@@ -12,10 +12,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from hubbub.errors import MalformedMessage, invalid
-from hubbub.securesum.shares import SEED_BYTES, Share
+from hubbub.securesum.seeds import SEED_BYTES, Generator
+from hubbub.securesum.shares import Share
 
 VERSION = 1
-_MASKED, _SEED = 1, 2
+_MASKED = 1
+_SEEDS: dict[Generator, int] = {"AES-128-CTR": 2, "SHAKE-128": 3}
+_GENERATORS = {kind: generator for generator, kind in _SEEDS.items()}
 _REPORT = b"hubbub report"
 _MOST_CLIENT_BYTES = 128
 
@@ -60,7 +63,7 @@ def unpack(data: bytes, count: int) -> list[bytes]:
 
 def encode_share(share: Share) -> bytes:
     """version (1), kind (1), dimension (4), then 8d bytes of words or a 32-byte seed."""
-    kind = _MASKED if share.masked is not None else _SEED
+    kind = _MASKED if share.masked is not None else _SEEDS[share.generator]
     body = share.seed if share.masked is None else share.masked.astype("<u8", copy=False).tobytes()
     assert body is not None
     return bytes([VERSION, kind]) + share.dimension.to_bytes(4, "big") + body
@@ -75,14 +78,14 @@ def decode_share(data: bytes, dimension: int) -> Share:
         raise MalformedMessage(f"share must be of version {VERSION}, got version={version}; update hubbub")
     if claimed != dimension:
         raise MalformedMessage(f"share must have dimension {dimension}, got dimension={claimed}; check the study")
-    expected = {_MASKED: 8 * dimension, _SEED: SEED_BYTES}.get(kind)
-    if expected is None:
-        raise MalformedMessage(f"share must be of kind {_MASKED} or {_SEED}, got kind={kind}; update hubbub")
+    if kind != _MASKED and kind not in _GENERATORS:
+        raise MalformedMessage(f"share must be of kind {_MASKED} to {max(_GENERATORS)}, got kind={kind}; update hubbub")
+    expected = 8 * dimension if kind == _MASKED else SEED_BYTES
     body = data[6:]
     if len(body) != expected:
         raise MalformedMessage(f"share must have {expected} bytes of body, got {len(body)}; send it again")
-    if kind == _SEED:
-        return Share(dimension, seed=bytes(body))
+    if kind != _MASKED:
+        return Share(dimension, seed=bytes(body), generator=_GENERATORS[kind])
     return Share(dimension, masked=np.frombuffer(body, dtype="<u8").astype(np.uint64))
 
 

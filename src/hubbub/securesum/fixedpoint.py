@@ -33,12 +33,15 @@ class FixedPoint:
         """Round to the grid; refuses what is not finite or does not fit into a word."""
         scaled = values * 2.0**self.fraction_bits
         np.rint(scaled, out=scaled)
-        if not np.abs(scaled).max(initial=0.0) < 2.0**63:  # written so that NaN is refused too
+        low, high = scaled.min(initial=0.0), scaled.max(initial=0.0)
+        if not -(2.0**63) < low <= high < 2.0**63:  # written so that NaN is refused too
             raise InvalidInput(
                 f"value must be finite and below {2.0 ** (63 - self.fraction_bits):.4g} to fit the ring at "
                 f"{self.fraction_bits} fraction bits; bound the sample, or use fewer fraction bits"
             )
-        return scaled.astype(np.int64).view(np.uint64)
+        words = scaled.view(np.int64)
+        np.copyto(words, scaled, casting="unsafe")  # in place
+        return words.view(np.uint64)
 
     def decode(self, words: Words) -> Floats:
         """Back to real numbers, signed."""

@@ -1,0 +1,30 @@
+"""Many clients at once, on one machine: the client's road, vectorised, into the Computes' sums."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.arrays import Floats
+from hubbub.privacy import add_share
+from hubbub.randomness import Randomness
+from hubbub.roles.study import RoundPlan
+from hubbub.securesum import Tally
+
+
+def share_out(
+    plan: RoundPlan, rows: Floats, tally: Tally, randomness: Randomness, silent: NDArray[np.bool_] | None = None
+) -> None:
+    """Take each row from sample to shares, and the shares into the sums, a cache-sized number of clients at a time.
+
+    `silent` marks the clients who add no noise: colluders of a simulation.
+    """
+    sigma, size = plan.mechanism.sigma_client, tally.clients_at_once()
+    for start in range(0, rows.shape[0], size):
+        vectors = plan.statistic.vectors(rows[start : start + size])
+        for block in tally.blocks(vectors.shape[0]):
+            noisy = add_share(vectors[block], sigma, randomness)
+            if silent is not None:
+                quiet = silent[start : start + size][block[0]]
+                noisy[quiet] = vectors[block][quiet]
+            tally.add(plan.fixed_point.encode(noisy), block[1])

@@ -1,0 +1,97 @@
+"""The sums of M Computes while many clients share out their vectors at once, for all roles on one machine.
+
+Every client's M-1 masks are really drawn and subtracted from its own vector; each Compute adds up only what
+it was sent. The plain vectors are never added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal, get_args
+
+import numpy as np
+
+from hubbub.arrays import Words
+from hubbub.errors import invalid
+from hubbub.randomness import Randomness
+from hubbub.securesum.seeds import expand_seeds, fresh_seeds, generator_for
+from hubbub.securesum.shares import check_computes
+
+Sharing = Literal["auto", "raw", "seeds"]
+"""How masks are made: drawn as words, or expanded from seeds by the client and again by the Compute."""
+
+BLOCK_WORDS = 1 << 15  # 256 KB an array: vector, noise and mask of a block stay in the second-level cache
+_WIDE = 1024  # columns of a block where vectors are long
+_FOLD = 512  # rows shorter than this are added several at a time
+
+Block = tuple[slice, slice]
+
+
+class Tally:
+    """M running sums. `raw` masks are uniform words from one keyed stream, the same distribution as expanded
+    seeds; `auto` is raw, since within one machine no byte is saved by a seed (docs/decisions/0003)."""
+
+    def __init__(self, computes: int, dimension: int, randomness: Randomness, sharing: Sharing = "auto") -> None:
+        check_computes(computes)
+        self.sums = np.zeros((computes, dimension), dtype=np.uint64)
+        self.seeds = check_sharing(sharing) == "seeds"
+        self._generator = generator_for(dimension)
+        self._randomness = randomness
+        self._turn = 0
+
+    def clients_at_once(self) -> int:
+        """How many clients to hand over at a time."""
+        d = self.sums.shape[1]
+        return max(1, min(BLOCK_WORDS // min(d, _WIDE), 32 * BLOCK_WORDS // d))
+
+    def blocks(self, clients: int) -> Iterator[Block]:
+        """Parts of a (clients, d) array that fit into the cache; whole rows where seeds are expanded."""
+        d = self.sums.shape[1]
+        columns = d if self.seeds or clients * d <= BLOCK_WORDS else max(min(d, _WIDE), BLOCK_WORDS // clients)
+        rows = max(1, BLOCK_WORDS // columns)
+        for top in range(0, clients, rows):
+            for left in range(0, d, columns):
+                yield slice(top, min(top + rows, clients)), slice(left, min(left + columns, d))
+
+    def add(self, words: Words, columns: slice) -> None:
+        """Share out some clients' words of these columns; consumes (overwrites) the array.
+
+        Which Compute gets the masked vectors changes from call to call.
+        """
+        M = self.sums.shape[0]
+        for k in range(1, M):
+            mask = self._client_mask(words.shape)
+            words -= mask
+            self.sums[(self._turn + k) % M, columns] += column_sums(self._compute_mask(mask))
+        self.sums[self._turn % M, columns] += column_sums(words)
+        self._turn += 1
+
+    def _client_mask(self, shape: tuple[int, ...]) -> Words:
+        if self.seeds:
+            self._sent = fresh_seeds(shape[0], self._generator, self._randomness)
+            return expand_seeds(self._sent, shape[1], self._generator)
+        mask = np.empty(shape, dtype=np.uint64)
+        self._randomness.fill_words(mask)
+        return mask
+
+    def _compute_mask(self, mask: Words) -> Words:
+        """What the Compute adds: the words it was sent, or those it expands from the seeds it was sent."""
+        return expand_seeds(self._sent, mask.shape[1], self._generator) if self.seeds else mask
+
+
+def column_sums(words: Words) -> Words:
+    """The sum of the rows; short rows are added many at a time, so that NumPy's inner loop is long."""
+    n, d = words.shape
+    fold = max(1, min(_FOLD // d, n))
+    whole = n // fold * fold
+    folded: Words = words[:whole].reshape(-1, fold * d).sum(axis=0).reshape(fold, d)
+    total: Words = folded.sum(axis=0)
+    total += words[whole:].sum(axis=0)
+    return total
+
+
+def check_sharing(sharing: str) -> str:
+    """A known way of sharing, or one line that names those there are."""
+    if sharing not in get_args(Sharing):
+        raise invalid("shares", f"one of {', '.join(get_args(Sharing))}", repr(sharing), "use auto")
+    return sharing
