@@ -138,10 +138,12 @@ def test_efficiency_slopes_are_minus_one(tmp_path: Path):
 
 
 def test_table1_measures_a_cell_and_knows_the_papers():
-    (row,) = table1.measure(1000, 100, 1)
-    assert row["paper_seconds"] == 2.86
+    (row,) = table1.measure(1000, 100, table1.Bench(workers=1, repeats=1, seal=True))
+    assert (row["paper_seconds"], row["program_seconds"]) == (2.86, 11.7)
     assert row["speedup"] == pytest.approx(2.86 / row["seconds"])
-    assert row["sealing_seconds_estimated"] > 0
+    assert row["ratio"] == pytest.approx(row["seconds"] / row["limit"])
+    assert 0 < row["session_round_seconds"] < row["hpke_seconds"]
+    assert row["bytes_per_client"] == 8000
     assert len(table1.cells("sound", 0, 1)) == 16
 
 

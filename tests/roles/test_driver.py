@@ -9,7 +9,20 @@ import pytest
 
 from hubbub.errors import RoundRefused
 from hubbub.randomness import Randomness
-from hubbub.roles import driver, run_round
+from hubbub.roles import (
+    Compute,
+    accept,
+    agree,
+    combine_sums,
+    compute,
+    contribute,
+    driver,
+    release,
+    roster_of,
+    run_round,
+    start_sessions,
+)
+from hubbub.securesum import Session, decode_report, encode_report
 from roles.conftest import Stage, make_stage
 
 
@@ -41,6 +54,44 @@ def test_colluders_withhold_their_noise():
     assert decoded(stage, words) == [63 / 16, -15.0]
     noisy, _ = run_round(stage.study, 0, stage.keys, stage.samples, Randomness.system())
     assert decoded(stage, noisy) != [63 / 16, -15.0]
+
+
+def test_sessions_carry_over_from_round_to_round(stage: Stage, monkeypatch: pytest.MonkeyPatch):
+    """Two rounds in one session each: the same sums, and every opening is opened once."""
+    joined = []
+    honest = compute.join_session
+
+    def counting(opening: bytes, *rest):
+        joined.append(opening)
+        return honest(opening, *rest)
+
+    monkeypatch.setattr(compute, "join_session", counting)
+    sessions = {client: start_sessions(stage.study, client) for client in stage.samples}
+    known: list[dict[str, Session]] = [{}, {}, {}]
+    for number in range(2):
+        reports = [
+            contribute(stage.study, number, client, sample, Randomness.system(), sessions=sessions[client])
+            for client, sample in stage.samples.items()
+        ]
+        states = []
+        for k, key in enumerate(stage.keys):
+            inbox = [decode_report(encode_report(each[k])) for each in reports]
+            state, rejected = accept(Compute(stage.study, number, k, key, sessions=known[k]), inbox)
+            assert not rejected
+            known[k] = dict(state.sessions)
+            states.append(state)
+        roster = agree(stage.study, [roster_of(state) for state in states])
+        words, _ = combine_sums(stage.study, number, [release(state, roster)[1] for state in states])
+        assert decoded(stage, words) == [63 / 16, -15.0]
+    assert len(joined) == len(set(joined)) == 6 * 3
+
+
+def test_a_session_of_another_client_is_no_use(stage: Stage):
+    sessions = start_sessions(stage.study, "c1")
+    report = contribute(stage.study, 0, "c0", stage.samples["c0"], Randomness.system(), sessions=sessions)[0]
+    state, rejected = accept(stage.compute(), [report])
+    assert [error.reason for error in rejected] == ["cannot-open"]
+    assert not state.sessions
 
 
 def test_driver_reads_on_one_screen():

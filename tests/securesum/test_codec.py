@@ -27,6 +27,7 @@ from hubbub.securesum.codec import unpack
 V1 = Path(__file__).parent.parent / "vectors" / "v1"
 SHARES = json.loads((V1 / "shares.json").read_text())
 REPORTS = json.loads((V1 / "reports.json").read_text())
+LATER = json.loads((V1 / "extensions.json").read_text())
 EXPANSION = json.loads((V1 / "expansion.json").read_text())
 
 
@@ -73,13 +74,34 @@ def test_bad_report_vectors(vector: dict[str, object]):
         decode_report(bytes.fromhex(str(vector["bytes"])))
 
 
+def test_shares_of_a_hashed_seed():
+    data = bytes.fromhex(LATER["share"]["bytes"])
+    share = decode_share(data, LATER["share"]["dimension"])
+    assert share.generator == "SHAKE-128"
+    assert [f"{w:016x}" for w in share.expand().tolist()] == LATER["share"]["words"]
+    assert encode_share(share) == data
+    for bad in LATER["bad_shares"]:
+        with pytest.raises(MalformedMessage, match="share"):
+            decode_share(bytes.fromhex(bad), LATER["share"]["dimension"])
+
+
+def test_reports_in_a_session():
+    data = bytes.fromhex(LATER["report"]["bytes"])
+    report = decode_report(data)
+    assert (report.opening.hex(), report.sealed.hex()) == (LATER["report"]["opening"], LATER["report"]["sealed"])
+    assert encode_report(report) == data
+    for bad in LATER["bad_reports"]:
+        with pytest.raises(MalformedMessage):
+            decode_report(bytes.fromhex(bad))
+
+
 @given(
     study=st.binary(min_size=32, max_size=32), number=st.integers(0, 2**32 - 1),
     client=st.text(min_size=1, max_size=20).filter(lambda s: len(s.encode("utf-8", "ignore")) == len(s.encode("utf-8", "replace"))),
-    compute=st.integers(0, 2**16 - 1), sealed=st.binary(max_size=200),
+    compute=st.integers(0, 2**16 - 1), sealed=st.binary(max_size=200), opening=st.binary(max_size=50),
 )  # fmt: skip
-def test_reports_survive_the_wire(study: bytes, number: int, client: str, compute: int, sealed: bytes):
-    report = Report(study, number, client, compute, sealed)
+def test_reports_survive_the_wire(study: bytes, number: int, client: str, compute: int, sealed: bytes, opening: bytes):
+    report = Report(study, number, client, compute, sealed, opening)
     assert decode_report(encode_report(report)) == report
 
 

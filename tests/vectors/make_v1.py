@@ -19,6 +19,7 @@ from hubbub.securesum import (
     encode_share,
     expand_seed,
     seal,
+    start_session,
 )
 
 HERE = Path(__file__).parent / "v1"
@@ -103,9 +104,42 @@ def sealed() -> list[dict[str, object]]:
     return vectors
 
 
+def sessions() -> list[dict[str, object]]:
+    context, found = Context(b"\x05" * 32, 7, "client-1", 2), []
+    for suite in ("X25519", "MLKEM768-X25519"):
+        key = PrivateKey.generate(suite)
+        session = start_session(key.public(), context.study, context.client, context.compute)
+        sealed = session.seal(bytes(range(40)), context)
+        found.append({"suite": suite, "private_key": key.data.hex(), "opening": session.opening.hex(),
+                      "plaintext": bytes(range(40)).hex(), "sealed": sealed.hex()})  # fmt: skip
+    return found
+
+
+def extensions() -> dict[str, object]:
+    """What was added to version 1 later: seeds expanded by SHAKE-128, and reports sealed in a session."""
+    seeded = Share(3, seed=bytes(range(32)), generator="SHAKE-128")
+    share = encode_share(seeded)
+    report = Report(b"\x05" * 32, 7, "client-1", 2, b"sealed", b"opening")
+    data = encode_report(report)
+    return {
+        "share": {"bytes": share.hex(), "dimension": 3, "words": [f"{w:016x}" for w in seeded.expand().tolist()]},
+        "bad_shares": [share[:-1].hex(), (share + b"\0").hex(), (share[:1] + b"\x04" + share[2:]).hex()],
+        "report": {"bytes": data.hex(), "opening": b"opening".hex(), "sealed": b"sealed".hex()},
+        "bad_reports": [
+            data[:-1].hex(),
+            (data + b"\0").hex(),
+            data[: -4 - len(b"opening")].hex(),
+            (data[: -4 - len(b"opening")] + bytes(4)).hex(),
+            data.replace(b"session", b"sessiom").hex(),
+        ],
+    }
+
+
 if __name__ == "__main__":
     HERE.mkdir(exist_ok=True)
     write("expansion.json", expansion())
     write("shares.json", shares())
     write("reports.json", reports())
     write("sealed.json", sealed())
+    write("sessions.json", sessions())
+    write("extensions.json", extensions())

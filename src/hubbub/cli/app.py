@@ -255,3 +255,41 @@ def experiment(
     from hubbub.experiments.catalogue import Settings
 
     run(name, Settings(out, repeats, seed, jobs, as_, data), json)
+
+
+bench = App(name="bench", help="Measure how fast this machine is, beside its limit.", help_format="plaintext")
+app.command(bench)
+
+
+@bench.command(name="table1")
+def bench_table1(
+    *,
+    cells: Annotated[
+        str, Parameter(help="all: the paper's sixteen; or clients x numbers: 10000x100,100000x10.")
+    ] = "all",
+    computes: Computes = 10,
+    engine: Annotated[Literal["local", "spark"], Parameter(help="Where the roles run.")] = "local",
+    shares: Annotated[
+        Literal["auto", "raw", "seeds"],
+        Parameter(help="raw: masks drawn in bulk. seeds: expanded by client and Compute. auto: raw on one machine."),
+    ] = "auto",
+    seal: Annotated[bool, Parameter(negative="", help="Also measure sealing: HPKE, and session keys.")] = False,
+    workers: Annotated[int | None, Whole, Parameter(help="Processes [default: one per core].")] = None,
+    repeats: Annotated[int, Whole, Parameter(help="How often a quick cell is measured; the best counts.")] = 3,
+    plot: Annotated[Path | None, Parameter(help="Also write the picture here (png, svg or pdf).")] = None,
+    json: Json = False,
+) -> None:
+    """Time the secure sum over N clients and d numbers, beside the limit of this machine's primitives.
+
+    Everything is done: noise, drawing (or expanding) the shares, the Computes' sums, combining. The limit is what the
+    cipher, the normal draws, the encoding and the additions alone take on the same cores, measured in the same run.
+
+    For example:
+
+        hubbub bench table1
+        hubbub bench table1 --cells 10000x1000,100000x10 --shares seeds --seal
+        hubbub bench table1 --engine spark --cells 100000x1000 --json
+    """
+    from hubbub.cli.bench import run_table1
+
+    run_table1(cells, computes, engine, shares, seal, workers, repeats, plot, json)

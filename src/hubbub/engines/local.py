@@ -112,7 +112,9 @@ class LocalEngine:
         sums = np.zeros((self.computes, plan.dimension), dtype=np.uint64)
         silent = np.zeros(rows.shape[0], dtype=bool)
         silent[list(self.colluders)] = True
-        for selection, stream in self._slices(plan, rows):
+        whole_round = self._slice_size(plan, rows) == rows.shape[0]
+        for selection, key in self._slices(plan, rows):
+            stream = self._randomness if whole_round else Randomness(key, self._randomness.source)
             tally = Tally(self.computes, plan.dimension, stream, self.shares)
             share_out(plan, rows[selection], tally, stream, silent[selection] if self.colluders else None)
             sums += tally.sums
@@ -137,18 +139,22 @@ class LocalEngine:
             return 1
         return count if words >= (_WORTH_SENDING if POOL.warm(count) else _WORTH_STARTING) else 1
 
-    def _slices(self, plan: RoundPlan, rows: Floats) -> Iterator[tuple[Selection, Randomness]]:
-        """Slices of clients, each with a stream of its own: the same whatever the number of workers."""
-        clients, words = rows.shape[0], rows.shape[0] * plan.dimension
+    def _slice_size(self, plan: RoundPlan, rows: Floats) -> int:
+        """Clients in a slice: all of them in a small round."""
+        clients = int(rows.shape[0])
+        words = clients * plan.dimension
         if words <= _ONE_SLICE:
-            size, one = clients, True
-        else:
-            wanted = max(words // _SLICES, _LEAST_SLICE) // plan.dimension
-            size, one = max(1, min(wanted, SLOT_WORDS // max(plan.dimension, rows.shape[1]))), False
+            return clients
+        wanted = max(words // _SLICES, _LEAST_SLICE) // plan.dimension
+        return max(1, min(wanted, SLOT_WORDS // max(plan.dimension, int(rows.shape[1]))))
+
+    def _slices(self, plan: RoundPlan, rows: Floats) -> Iterator[tuple[Selection, bytes | None]]:
+        """Slices of clients, each with the key of its own stream: the same whatever the number of workers."""
+        clients, size = rows.shape[0], self._slice_size(plan, rows)
         there = np.flatnonzero(self._present(clients)) if self.absent or self.lost_halfway else None
         for start in range(0, clients if there is None else there.size, size):
             selection = slice(start, start + size) if there is None else there[start : start + size]
-            yield selection, self._randomness if one else self._randomness.child()
+            yield selection, self._randomness.child_key()
 
     def _present(self, clients: int) -> NDArray[np.bool_]:
         present = np.ones(clients, dtype=bool)

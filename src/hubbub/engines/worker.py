@@ -40,9 +40,9 @@ class Worker:
         self._plan, self._sharing = plan, sharing
         self._sums: Words = np.zeros((computes, plan.dimension), dtype=np.uint64)
 
-    def add(self, slot: int, shape: tuple[int, int], stream: Randomness | None) -> tuple[int, int]:
-        """Share out the rows in a slot; a simulation brings its stream along."""
-        stream = stream or self._system
+    def add(self, slot: int, shape: tuple[int, int], key: bytes | None) -> tuple[int, int]:
+        """Share out the rows in a slot; a simulation brings its stream's key along."""
+        stream = self._system if key is None else Randomness(key, "simulation")
         tally = Tally(len(self._sums), self._plan.dimension, stream, self._sharing)
         share_out(self._plan, self._slots[slot, : shape[0] * shape[1]].reshape(shape), tally, stream)
         self._sums += tally.sums

@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 from hubbub.arrays import Floats, Words
 from hubbub.engines.worker import MEMORY_BYTES, SLOTS, peak_bytes, slots_in
 from hubbub.errors import HubbubError
-from hubbub.randomness import Randomness
 from hubbub.roles import RoundPlan
 from hubbub.securesum import Sharing
 
@@ -66,11 +65,11 @@ class _Link:
             raise answer
         return answer
 
-    def give(self, rows: Floats, stream: Randomness) -> None:
+    def give(self, rows: Floats, key: bytes | None) -> None:
         """Copy a slice of rows into a free slot and let the worker take it from there."""
         slot = self.free.pop()
         self.slots[slot, : rows.size].reshape(rows.shape)[...] = rows
-        self.send("add", slot, rows.shape, None if stream.secure else stream)
+        self.send("add", slot, rows.shape, key)
 
     def take_back(self, tick: Tick) -> None:
         """Wait for a slice to be done."""
@@ -99,15 +98,15 @@ class Workers:
         self,
         plan: RoundPlan,
         rows: Floats,
-        slices: Iterable[tuple[Selection, Randomness]],
+        slices: Iterable[tuple[Selection, bytes | None]],
         computes: int,
         sharing: Sharing,
         tick: Tick,
     ) -> Words:
-        """(M, d): what each Compute adds up over all slices."""
+        """(M, d): what each Compute adds up over all slices, each with the key of its stream in a simulation."""
         self._begin(plan, computes, sharing)
-        for selection, stream in slices:
-            self._free_link(tick).give(rows[selection], stream)
+        for selection, key in slices:
+            self._free_link(tick).give(rows[selection], key)
         total = np.zeros((computes, plan.dimension), dtype=np.uint64)
         part = np.empty_like(total)
         for link in self._links:

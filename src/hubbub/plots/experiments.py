@@ -71,16 +71,27 @@ def fig3(rows: Sequence[Row], banner: str | None) -> Figure:
 
 
 def table1(rows: Sequence[Row], banner: str | None) -> Figure:
-    """Seconds against N d, ours and the paper's."""
-    figure = Figure(figsize=(6, 4.2), layout="constrained")
-    axes = figure.add_subplot()
+    """Seconds against N for each d, ours and the paper's; and against N d M, beside the limit."""
+    figure = Figure(figsize=(10, 4.2), layout="constrained")
+    left, right = figure.subplots(1, 2)
     for colour, d in enumerate(sorted({row["d"] for row in rows})):
-        part = [row for row in rows if row["d"] == d]
+        part = sorted((row for row in rows if row["d"] == d), key=lambda row: row["N"])
         n = [row["N"] for row in part]
-        axes.plot(n, [row["seconds"] for row in part], "o-", color=f"C{colour}", label=f"d={d}")
-        axes.plot(n, [row["paper_seconds"] for row in part], "x:", color=f"C{colour}")
-    axes.set(xscale="log", yscale="log", xlabel="number of clients N", ylabel="seconds")
-    axes.legend(title="hubbub solid, paper dotted", title_fontsize=8, fontsize=8)
+        left.plot(n, [row["seconds"] for row in part], "o-", color=f"C{colour}", label=f"d={d}")
+        left.plot(n, [row["paper_seconds"] or np.nan for row in part], "x:", color=f"C{colour}")
+    left.set(xscale="log", yscale="log", xlabel="number of clients N", ylabel="seconds")
+    left.legend(title="hubbub solid, paper dotted", title_fontsize=8, fontsize=8)
+    work = np.array([row["N"] * row["d"] * row["M"] for row in rows], dtype=float)
+    seconds, limit = (np.array([row[key] for row in rows]) for key in ("seconds", "limit"))
+    right.plot(work, seconds, "o", label="measured")
+    order = np.argsort(work)
+    right.plot(work[order], limit[order], color="grey", lw=0.8, label="limit of the primitives")
+    large = work >= 1e6 * rows[0]["M"]
+    if len(set(work[large])) > 2:
+        power, offset = np.polyfit(np.log(work[large]), np.log(seconds[large]), 1)
+        right.plot(work[large], np.exp(offset) * work[large] ** power, "C1", lw=1, label=f"slope {power:.2f}")
+    right.set(xscale="log", yscale="log", xlabel="N d M", ylabel="seconds")
+    right.legend(fontsize=8)
     return figure
 
 

@@ -1,6 +1,6 @@
 """client, Compute, combiner: pure steps without I/O, clock or global randomness."""
 
-from hubbub.roles.client import contribute
+from hubbub.roles.client import contribute, start_sessions
 from hubbub.roles.combiner import combine_sums, decode_release
 from hubbub.roles.compute import (
     Compute,
@@ -21,5 +21,5 @@ from hubbub.roles.study import RoundPlan, Study, plan_round
 __all__ = [
     "Compute", "ComputeSum", "Roster", "RoundPlan", "Study", "accept", "agree", "check_turnout",
     "combine_sums", "contribute", "decode_release", "plan_round", "refuse", "release", "roster_digest", "roster_of",
-    "run_round", "share_out",
+    "run_round", "share_out", "start_sessions",
 ]  # fmt: skip

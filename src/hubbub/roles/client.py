@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 
 from hubbub.arrays import Floats, finite_rows
 from hubbub.errors import InvalidInput
 from hubbub.privacy import Budget, add_share, fits
 from hubbub.randomness import Randomness
 from hubbub.roles.study import Study
-from hubbub.securesum import Context, Report, encode_share, seal, split
+from hubbub.securesum import Context, Report, Session, Share, encode_share, seal, split, start_session
 
 
 def contribute(
@@ -20,11 +21,14 @@ def contribute(
     randomness: Randomness,
     *,
     budget: Budget | None = None,
+    sessions: Sequence[Session] | None = None,
     withhold_noise: bool = False,
 ) -> tuple[Report, ...]:
     """One sealed report for each Compute: all that ever leaves the client.
 
     With a `budget` the client refuses a study whose rounds together would spend more than that on its sample.
+
+    `sessions`, one for each Compute (`start_sessions`), make every round after the first cheap to seal.
 
     `withhold_noise` is how a simulation makes a colluder; T of them are what the noise allows for.
     """
@@ -39,16 +43,23 @@ def contribute(
     noisy = add_share(vector, 0.0 if withhold_noise else plan.mechanism.sigma_client, randomness)
     words = plan.fixed_point.encode(noisy)[0]
     shares = split(words, study.computes, long_share_at(client, study.computes), randomness)
-    return tuple(
-        Report(
-            study.digest,
-            number,
-            client,
-            k,
-            seal(encode_share(share), key, Context(study.digest, number, client, k)),
-        )
-        for k, (share, key) in enumerate(zip(shares, study.keys, strict=True))
-    )
+    return tuple(_report(study, number, client, k, share, sessions) for k, share in enumerate(shares))
+
+
+def _report(
+    study: Study, number: int, client: str, compute: int, share: Share, sessions: Sequence[Session] | None
+) -> Report:
+    """The share sealed to its Compute: by itself, or in the session with it."""
+    context, payload = Context(study.digest, number, client, compute), encode_share(share)
+    if sessions is None:
+        return Report(study.digest, number, client, compute, seal(payload, study.keys[compute], context))
+    session = sessions[compute]
+    return Report(study.digest, number, client, compute, session.seal(payload, context), session.opening)
+
+
+def start_sessions(study: Study, client: str) -> tuple[Session, ...]:
+    """One session with each Compute, for all rounds of the study."""
+    return tuple(start_session(key, study.digest, client, k) for k, key in enumerate(study.keys))
 
 
 def long_share_at(client: str, computes: int) -> int:

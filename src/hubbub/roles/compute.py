@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -11,7 +11,17 @@ import numpy as np
 from hubbub.arrays import Words
 from hubbub.errors import CannotOpen, MalformedMessage, ReportRejected, RoundRefused
 from hubbub.roles.study import Study
-from hubbub.securesum import Context, PrivateKey, Report, Share, decode_share, open_sealed, pack
+from hubbub.securesum import (
+    Context,
+    PrivateKey,
+    Report,
+    Session,
+    Share,
+    decode_share,
+    join_session,
+    open_sealed,
+    pack,
+)
 
 Roster = tuple[str, ...]
 """The clients of a round, sorted."""
@@ -38,23 +48,27 @@ class Compute:
     index: int
     key: PrivateKey = field(repr=False)
     held: Mapping[str, Share] = field(default_factory=dict, repr=False)
+    sessions: Mapping[str, Session] = field(default_factory=dict, repr=False)
+    """With clients that opened one: the next round's state begins with them."""
     released: ComputeSum | None = None
     refused: bool = False
 
 
 def accept(compute: Compute, reports: Iterable[Report]) -> tuple[Compute, list[ReportRejected]]:
     """The state with every good report held, and the reasons why others were not."""
-    held = dict(compute.held)
+    held, sessions = dict(compute.held), dict(compute.sessions)
     rejected: list[ReportRejected] = []
     for report in reports:
         try:
-            held[report.client] = _checked(compute, held, report)
+            held[report.client] = _checked(compute, held, sessions, report)
         except ReportRejected as error:
             rejected.append(error)
-    return replace(compute, held=held), rejected
+    return replace(compute, held=held, sessions=sessions), rejected
 
 
-def _checked(compute: Compute, held: Mapping[str, Share], report: Report) -> Share:
+def _checked(
+    compute: Compute, held: Mapping[str, Share], sessions: MutableMapping[str, Session], report: Report
+) -> Share:
     """The opened share, or ReportRejected with the first reason that applies."""
     context = Context(report.study, report.round, report.client, report.compute)
     if compute.released is not None or compute.refused:
@@ -68,12 +82,24 @@ def _checked(compute: Compute, held: Mapping[str, Share], report: Report) -> Sha
     if report.client in held:
         raise ReportRejected("duplicate", f"client {report.client} has reported in this round already")
     try:
-        plaintext = open_sealed(report.sealed, compute.key, context)
+        plaintext = _opened(compute, sessions, report, context)
         return decode_share(plaintext, compute.study.rounds[compute.round].dimension)
     except CannotOpen as error:
         raise ReportRejected("cannot-open", str(error)) from None
     except MalformedMessage as error:
         raise ReportRejected("malformed", str(error)) from None
+
+
+def _opened(compute: Compute, sessions: MutableMapping[str, Session], report: Report, context: Context) -> bytes:
+    """The share's bytes; a session is kept once a message in it could be read."""
+    if not report.opening:
+        return open_sealed(report.sealed, compute.key, context)
+    session = sessions.get(report.client)
+    if session is None or session.opening != report.opening:
+        session = join_session(report.opening, compute.key, report.study, report.client, report.compute)
+    plaintext = session.open(report.sealed, context)
+    sessions[report.client] = session
+    return plaintext
 
 
 def roster_of(compute: Compute) -> Roster:

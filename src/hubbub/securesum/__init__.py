@@ -11,11 +11,13 @@ from hubbub.securesum.codec import (
 from hubbub.securesum.fixedpoint import FixedPoint, choose_fraction_bits
 from hubbub.securesum.sealing import Context, PrivateKey, PublicKey, SuiteName, check_suite, open_sealed, seal
 from hubbub.securesum.seeds import expand_seed
+from hubbub.securesum.sessions import Session, join_session, start_session
 from hubbub.securesum.shares import Share, check_computes, combine, split
 from hubbub.securesum.tally import Sharing, Tally, check_sharing
 
 __all__ = [
-    "Context", "FixedPoint", "PrivateKey", "PublicKey", "Report", "Share", "Sharing", "SuiteName", "Tally",
+    "Context", "FixedPoint", "PrivateKey", "PublicKey", "Report", "Session", "Share", "Sharing", "SuiteName", "Tally",
     "check_computes", "check_sharing", "check_suite", "choose_fraction_bits", "combine", "decode_report",
-    "decode_share", "encode_report", "encode_share", "expand_seed", "open_sealed", "pack", "seal", "split",
+    "decode_share", "encode_report", "encode_share", "expand_seed", "join_session", "open_sealed", "pack", "seal",
+    "split", "start_session",
 ]  # fmt: skip

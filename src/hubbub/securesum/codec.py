@@ -1,7 +1,7 @@
 """Messages as bytes: versioned, every length checked, no leftover bytes.
 
 A share's payload (what gets sealed):   version kind dimension body
-A report (what a client sends):         version "report" and length-prefixed parts
+A report (what a client sends):         version "report" and length-prefixed parts; in a session, its opening too
 All integers are big-endian, the words of a masked vector little-endian.
 """
 
@@ -16,10 +16,12 @@ from hubbub.securesum.seeds import SEED_BYTES, Generator
 from hubbub.securesum.shares import Share
 
 VERSION = 1
+SHARE_HEADER = 6
+"""Bytes before a share's body: version, kind and dimension."""
 _MASKED = 1
 _SEEDS: dict[Generator, int] = {"AES-128-CTR": 2, "SHAKE-128": 3}
 _GENERATORS = {kind: generator for generator, kind in _SEEDS.items()}
-_REPORT = b"hubbub report"
+_REPORT, _SESSION_REPORT = b"hubbub report", b"hubbub session report"
 _MOST_CLIENT_BYTES = 128
 
 
@@ -32,6 +34,8 @@ class Report:
     client: str
     compute: int
     sealed: bytes = field(repr=False)
+    opening: bytes = field(default=b"", repr=False)
+    """Of the session it is sealed in; empty where it is sealed to the Compute's key."""
 
     def __post_init__(self) -> None:
         if not 0 < len(self.client.encode()) <= _MOST_CLIENT_BYTES:
@@ -71,7 +75,7 @@ def encode_share(share: Share) -> bytes:
 
 def decode_share(data: bytes, dimension: int) -> Share:
     """The share, if it has exactly the length that the study's dimension demands."""
-    if len(data) < 6:
+    if len(data) < SHARE_HEADER:
         raise MalformedMessage("share is truncated; send it again whole")
     version, kind, claimed = data[0], data[1], int.from_bytes(data[2:6], "big")
     if version != VERSION:
@@ -81,7 +85,7 @@ def decode_share(data: bytes, dimension: int) -> Share:
     if kind != _MASKED and kind not in _GENERATORS:
         raise MalformedMessage(f"share must be of kind {_MASKED} to {max(_GENERATORS)}, got kind={kind}; update hubbub")
     expected = 8 * dimension if kind == _MASKED else SEED_BYTES
-    body = data[6:]
+    body = data[SHARE_HEADER:]
     if len(body) != expected:
         raise MalformedMessage(f"share must have {expected} bytes of body, got {len(body)}; send it again")
     if kind != _MASKED:
@@ -91,14 +95,11 @@ def decode_share(data: bytes, dimension: int) -> Share:
 
 def encode_report(report: Report) -> bytes:
     """The bytes that travel."""
-    return bytes([VERSION]) + pack(
-        _REPORT,
-        report.study,
-        report.round.to_bytes(4, "big"),
-        report.client.encode(),
-        report.compute.to_bytes(2, "big"),
-        report.sealed,
-    )
+    number, compute = report.round.to_bytes(4, "big"), report.compute.to_bytes(2, "big")
+    parts = (report.study, number, report.client.encode(), compute, report.sealed)
+    if report.opening:
+        return bytes([VERSION]) + pack(_SESSION_REPORT, *parts, report.opening)
+    return bytes([VERSION]) + pack(_REPORT, *parts)
 
 
 def decode_report(data: bytes) -> Report:
@@ -106,12 +107,14 @@ def decode_report(data: bytes) -> Report:
     if not data or data[0] != VERSION:
         version = data[0] if data else "nothing"
         raise MalformedMessage(f"report must be of version {VERSION}, got version={version}; update hubbub")
-    label, study, number, client, compute, sealed = unpack(data[1:], 6)
-    sizes_ok = len(study) == 32 and len(number) == 4 and len(compute) == 2
-    if label != _REPORT or not sizes_ok or not 0 < len(client) <= _MOST_CLIENT_BYTES:
+    in_session = data[5 : 5 + len(_SESSION_REPORT)] == _SESSION_REPORT
+    label, study, number, client, compute, sealed, *rest = unpack(data[1:], 7 if in_session else 6)
+    sizes_ok = len(study) == 32 and len(number) == 4 and len(compute) == 2 and all(rest)
+    label_ok = label == (_SESSION_REPORT if in_session else _REPORT)
+    if not label_ok or not sizes_ok or not 0 < len(client) <= _MOST_CLIENT_BYTES:
         raise MalformedMessage("report has a part of the wrong kind or length; send it again")
     try:
         name = client.decode()
     except UnicodeDecodeError:
         raise MalformedMessage("report has a client name that is not UTF-8; rename the client") from None
-    return Report(study, int.from_bytes(number, "big"), name, int.from_bytes(compute, "big"), sealed)
+    return Report(study, int.from_bytes(number, "big"), name, int.from_bytes(compute, "big"), sealed, *rest)

@@ -107,16 +107,26 @@ class PrivateKey:
 
 def seal(plaintext: bytes, key: PublicKey, context: Context) -> bytes:
     """Encrypt to the Compute's key, bound to the context."""
-    try:
-        return _suite(key.suite).encrypt(plaintext, key._key(), info=context.info())
-    except ValueError:
-        raise invalid("public key", f"a valid {key.suite} key", "one that is not", "ask its Compute again") from None
+    return seal_bytes(plaintext, key, context.info())
 
 
 def open_sealed(ciphertext: bytes, key: PrivateKey, context: Context) -> bytes:
     """Decrypt, or raise CannotOpen: one error for every failure."""
+    return open_bytes(ciphertext, key, context.info())
+
+
+def seal_bytes(plaintext: bytes, key: PublicKey, info: bytes) -> bytes:
+    """HPKE to this key; the ciphertext opens only where the same info is given."""
     try:
-        return _suite(key.suite).decrypt(ciphertext, key._key(), info=context.info())
+        return _suite(key.suite).encrypt(plaintext, key._key(), info=info)
+    except ValueError:
+        raise invalid("public key", f"a valid {key.suite} key", "one that is not", "ask its Compute again") from None
+
+
+def open_bytes(ciphertext: bytes, key: PrivateKey, info: bytes) -> bytes:
+    """The inverse of `seal_bytes`, or CannotOpen."""
+    try:
+        return _suite(key.suite).decrypt(ciphertext, key._key(), info=info)
     except (InvalidTag, ValueError):
         raise CannotOpen from None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -31,9 +32,13 @@ class _PerColumn:
         """As many numbers as the sample has."""
         return len(self.bounds)
 
+    @cached_property
+    def _limit(self) -> float | Floats:
+        """One number where all bounds are the same: NumPy clips several times faster by a scalar."""
+        return self.bounds[0] if len(set(self.bounds)) == 1 else np.asarray(self.bounds)
+
     def _clipped(self, rows: Floats) -> Floats:
-        limit = np.asarray(self.bounds)
-        return np.clip(rows, -limit, limit)
+        return np.clip(rows, -self._limit, self._limit)
 
     def describe(self) -> dict[str, object]:
         """Name and bounds, for the study."""

@@ -1,0 +1,89 @@
+"""Session keys: as tightly bound as HPKE alone, and no key or nonce is used twice."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+
+from hubbub.errors import CannotOpen
+from hubbub.securesum import Context, PrivateKey, Session, SuiteName, join_session, start_session
+
+CONTEXT = Context(b"\x05" * 32, 7, "client-1", 2)
+V1 = json.loads((Path(__file__).parent.parent / "vectors" / "v1" / "sessions.json").read_text())
+
+
+def both(suite: SuiteName = "X25519") -> tuple[Session, Session, PrivateKey]:
+    key = PrivateKey.generate(suite)
+    ours = start_session(key.public(), CONTEXT.study, CONTEXT.client, CONTEXT.compute)
+    return ours, join_session(ours.opening, key, CONTEXT.study, CONTEXT.client, CONTEXT.compute), key
+
+
+@pytest.mark.parametrize("suite", ["X25519", "MLKEM768-X25519"])
+@pytest.mark.parametrize("size", [0, 1, 38, 10_000])
+def test_what_is_sealed_opens(suite: SuiteName, size: int):
+    ours, theirs, _ = both(suite)
+    assert theirs.open(ours.seal(bytes(size), CONTEXT), CONTEXT) == bytes(size)
+
+
+@pytest.mark.parametrize("vector", V1, ids=lambda v: v["suite"])
+def test_known_answers_open(vector: dict[str, str]):
+    key = PrivateKey(vector["suite"], bytes.fromhex(vector["private_key"]))  # type: ignore[arg-type]
+    session = join_session(bytes.fromhex(vector["opening"]), key, CONTEXT.study, CONTEXT.client, CONTEXT.compute)
+    assert session.open(bytes.fromhex(vector["sealed"]), CONTEXT).hex() == vector["plaintext"]
+
+
+@pytest.mark.parametrize("changed", [{"study": b"\x06" * 32}, {"round": 8}, {"client": "client-2"}, {"compute": 0}])
+def test_another_context_does_not_open(changed: dict[str, object]):
+    ours, theirs, key = both()
+    other = dataclasses.replace(CONTEXT, **changed)  # type: ignore[arg-type]
+    with pytest.raises(CannotOpen):
+        theirs.open(ours.seal(b"share", CONTEXT), other)
+    if "round" not in changed:
+        with pytest.raises(CannotOpen):
+            join_session(ours.opening, key, other.study, other.client, other.compute)
+
+
+def test_every_flipped_byte_and_every_cut_is_refused():
+    ours, theirs, _ = both()
+    sealed = ours.seal(b"a share", CONTEXT)
+    for position in range(len(sealed)):
+        flipped = bytearray(sealed)
+        flipped[position] ^= 1
+        for bad in (bytes(flipped), sealed[:position]):
+            with pytest.raises(CannotOpen):
+                theirs.open(bad, CONTEXT)
+
+
+def test_no_two_messages_share_a_key_or_nonce(monkeypatch: pytest.MonkeyPatch):
+    """Also not two for one round: 2000 messages, 2000 keys, 2000 nonces."""
+    ours, _, _ = both()
+    derived = []
+    honest = Session._derive
+
+    def remember(self: Session, context: Context, salt: bytes) -> tuple[bytes, bytes]:
+        derived.append(honest(self, context, salt))
+        return derived[-1]
+
+    monkeypatch.setattr(Session, "_derive", remember)
+    for number in range(1000):
+        for _ in range(2):
+            ours.seal(b"", dataclasses.replace(CONTEXT, round=number))
+    assert len({key for key, _ in derived}) == len({nonce for _, nonce in derived}) == 2000
+
+
+def test_an_opening_of_the_wrong_length_is_refused():
+    from hubbub.securesum import sessions
+    from hubbub.securesum.sealing import seal_bytes
+
+    key = PrivateKey.generate()
+    short = seal_bytes(bytes(16), key.public(), sessions._info(CONTEXT.study, CONTEXT.client, CONTEXT.compute))
+    with pytest.raises(CannotOpen):
+        join_session(short, key, CONTEXT.study, CONTEXT.client, CONTEXT.compute)
+
+
+def test_session_shows_nothing():
+    ours, _, _ = both()
+    assert repr(ours) == "Session()"
