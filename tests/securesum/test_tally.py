@@ -8,7 +8,7 @@ import pytest
 from hubbub.errors import InvalidInput
 from hubbub.randomness import Randomness
 from hubbub.securesum import Tally, combine, tally
-from hubbub.securesum.tally import column_sums
+from hubbub.securesum.tally import add_rows
 
 
 @pytest.mark.parametrize("sharing", ["auto", "raw", "seeds"])
@@ -51,9 +51,9 @@ def test_seeds_are_expanded_by_the_compute_too(monkeypatch: pytest.MonkeyPatch):
     honest = tally.expand_seeds
     calls = []
 
-    def counting(seeds, dimension, generator):
+    def counting(seeds, *rest):
         calls.append(len(seeds))
-        return honest(seeds, dimension, generator)
+        return honest(seeds, *rest)
 
     monkeypatch.setattr(tally, "expand_seeds", counting)
     Tally(4, 8, Randomness.system(), "seeds").add(np.zeros((5, 8), dtype=np.uint64), slice(0, 8))
@@ -61,10 +61,11 @@ def test_seeds_are_expanded_by_the_compute_too(monkeypatch: pytest.MonkeyPatch):
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (7, 1), (513, 3), (100, 512), (3, 5000), (0, 4)])
-def test_column_sums_wrap_around_like_the_ring(shape: tuple[int, int], rng: np.random.Generator):
+def test_added_rows_wrap_around_like_the_ring(shape: tuple[int, int], rng: np.random.Generator):
     words = rng.integers(0, 2**64, size=shape, dtype=np.uint64)
-    expected = [sum(int(w) for w in column) % 2**64 for column in words.T]
-    assert column_sums(words).tolist() == expected
+    total = np.full(shape[1], 2**64 - 1, dtype=np.uint64)
+    add_rows(words, total)
+    assert total.tolist() == [(sum(int(w) for w in column) - 1) % 2**64 for column in words.T]
 
 
 def test_unknown_sharing_is_one_line():

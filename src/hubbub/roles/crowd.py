@@ -27,4 +27,5 @@ def share_out(
             if silent is not None:
                 quiet = silent[start : start + size][block[0]]
                 noisy[quiet] = vectors[block][quiet]
-            tally.add(plan.fixed_point.encode(noisy), block[1])
+            ours = noisy if sigma > 0 else None  # without noise these are the statistic's own vectors
+            tally.add(plan.fixed_point.encode(noisy, out=ours), block[1])

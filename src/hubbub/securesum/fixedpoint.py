@@ -29,9 +29,9 @@ class FixedPoint:
         """The distance between neighbouring points of the grid."""
         return 2.0**-self.fraction_bits
 
-    def encode(self, values: Floats) -> Words:
-        """Round to the grid; refuses what is not finite or does not fit into a word."""
-        scaled = values * 2.0**self.fraction_bits
+    def encode(self, values: Floats, out: Floats | None = None) -> Words:
+        """Round to the grid; refuses what is not finite or does not fit into a word. `out` is room for the words."""
+        scaled = np.multiply(values, 2.0**self.fraction_bits, out=out)
         np.rint(scaled, out=scaled)
         low, high = scaled.min(initial=0.0), scaled.max(initial=0.0)
         if not -(2.0**63) < low <= high < 2.0**63:  # written so that NaN is refused too

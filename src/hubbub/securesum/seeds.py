@@ -26,9 +26,11 @@ SEED_BYTES = 32
 SHORT = 64
 """Up to this many words SHAKE-128 is the faster one (docs/performance.md)."""
 
+SPARE_WORDS = 2
+"""Scratch behind every row: GCM puts its tag there."""
+
 _KEY, _NONCE = slice(0, 16), slice(16, 28)
 _GCM_START = (2).to_bytes(4, "big")
-_TAG_WORDS = 2  # GCM puts its tag behind the stream
 _MOST_GCM_BYTES = 1 << 30
 
 
@@ -50,18 +52,21 @@ def expand_seed(seed: bytes, dimension: int, generator: Generator = "AES-128-CTR
     return words
 
 
-def expand_seeds(seeds: Sequence[bytes], dimension: int, generator: Generator) -> Words:
-    """(seeds, dimension) uniform words: a row for each seed."""
+def expand_seeds(seeds: Sequence[bytes], dimension: int, generator: Generator, scratch: Words | None = None) -> Words:
+    """(seeds, dimension) uniform words: a row for each seed.
+
+    `scratch`, seeds x (dimension + SPARE_WORDS) words, is room that may be used for them.
+    """
     if generator == "SHAKE-128":
         stream = b"".join([hashlib.shake_128(seed).digest(8 * dimension) for seed in seeds])
         words = np.frombuffer(stream, dtype="<u8").reshape(len(seeds), dimension)
     else:
-        buffer = np.empty((len(seeds), dimension + _TAG_WORDS), dtype="<u8")
-        zeros, room = bytes(8 * dimension), buffer.data.cast("B")
-        width = 8 * (dimension + _TAG_WORDS)
+        width = dimension + SPARE_WORDS
+        room = np.empty(len(seeds) * width, dtype=np.uint64) if scratch is None else scratch
+        zeros, view = bytes(8 * dimension), room.data.cast("B")
         for i, seed in enumerate(seeds):
-            _aes_stream(seed, zeros, room[i * width : (i + 1) * width])
-        words = buffer[:, :dimension]
+            _aes_stream(seed, zeros, view[8 * i * width : 8 * (i + 1) * width])
+        words = room.view("<u8").reshape(len(seeds), width)[:, :dimension]
     return words.astype(np.uint64, copy=False)
 
 
@@ -70,4 +75,4 @@ def _aes_stream(seed: bytes, zeros: bytes, out: memoryview) -> None:
     if seed[28:] == _GCM_START and len(zeros) <= _MOST_GCM_BYTES:
         AESGCM(seed[_KEY]).encrypt_into(seed[_NONCE], zeros, None, out)
     else:
-        fill(keystream(seed[:16], seed[16:]), np.frombuffer(out, dtype=np.uint64)[:-_TAG_WORDS])
+        fill(keystream(seed[:16], seed[16:]), np.frombuffer(out, dtype=np.uint64)[:-SPARE_WORDS])

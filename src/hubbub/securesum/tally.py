@@ -14,7 +14,7 @@ import numpy as np
 from hubbub.arrays import Words
 from hubbub.errors import invalid
 from hubbub.randomness import Randomness
-from hubbub.securesum.seeds import expand_seeds, fresh_seeds, generator_for
+from hubbub.securesum.seeds import SPARE_WORDS, expand_seeds, fresh_seeds, generator_for
 from hubbub.securesum.shares import check_computes
 
 Sharing = Literal["auto", "raw", "seeds"]
@@ -22,7 +22,7 @@ Sharing = Literal["auto", "raw", "seeds"]
 
 BLOCK_WORDS = 1 << 15  # 256 KB an array: vector, noise and mask of a block stay in the second-level cache
 _WIDE = 1024  # columns of a block where vectors are long
-_FOLD = 512  # rows shorter than this are added several at a time
+_FOLD, _FEW = 512, 4  # rows shorter than this are added several at a time; so few rows one by one
 
 Block = tuple[slice, slice]
 
@@ -37,6 +37,7 @@ class Tally:
         self.seeds = check_sharing(sharing) == "seeds"
         self._generator = generator_for(dimension)
         self._randomness = randomness
+        self._mask = np.empty(0, dtype=np.uint64)  # scratch, used again for every block
         self._turn = 0
 
     def clients_at_once(self) -> int:
@@ -59,35 +60,46 @@ class Tally:
         Which Compute gets the masked vectors changes from call to call.
         """
         M = self.sums.shape[0]
+        share = self._share_seeds if self.seeds else self._share_masks
         for k in range(1, M):
-            mask = self._client_mask(words.shape)
-            words -= mask
-            self.sums[(self._turn + k) % M, columns] += column_sums(self._compute_mask(mask))
-        self.sums[self._turn % M, columns] += column_sums(words)
+            share(words, self.sums[(self._turn + k) % M, columns])
+        add_rows(words, self.sums[self._turn % M, columns])
         self._turn += 1
 
-    def _client_mask(self, shape: tuple[int, ...]) -> Words:
-        if self.seeds:
-            self._sent = fresh_seeds(shape[0], self._generator, self._randomness)
-            return expand_seeds(self._sent, shape[1], self._generator)
-        mask = np.empty(shape, dtype=np.uint64)
+    def _share_masks(self, words: Words, total: Words) -> None:
+        """The clients draw masks; the Compute adds the masks it was sent."""
+        if self._mask.size < words.size:
+            self._mask = np.empty(words.size, dtype=np.uint64)
+        mask = self._mask[: words.size].reshape(words.shape)
         self._randomness.fill_words(mask)
-        return mask
+        words -= mask
+        add_rows(mask, total)
 
-    def _compute_mask(self, mask: Words) -> Words:
-        """What the Compute adds: the words it was sent, or those it expands from the seeds it was sent."""
-        return expand_seeds(self._sent, mask.shape[1], self._generator) if self.seeds else mask
+    def _share_seeds(self, words: Words, total: Words) -> None:
+        """The clients draw seeds and expand them; the Compute expands again what it was sent, and adds."""
+        seeds = fresh_seeds(words.shape[0], self._generator, self._randomness)
+        words -= self._expanded(seeds, words.shape[1])
+        add_rows(self._expanded(seeds, words.shape[1]), total)
+
+    def _expanded(self, seeds: list[bytes], dimension: int) -> Words:
+        size = len(seeds) * (dimension + SPARE_WORDS)
+        if self._mask.size < size:
+            self._mask = np.empty(size, dtype=np.uint64)
+        return expand_seeds(seeds, dimension, self._generator, self._mask[:size])
 
 
-def column_sums(words: Words) -> Words:
-    """The sum of the rows; short rows are added many at a time, so that NumPy's inner loop is long."""
+def add_rows(words: Words, total: Words) -> None:
+    """Add every row to the total; short rows are added many at a time, so that NumPy's inner loop is long."""
     n, d = words.shape
     fold = max(1, min(_FOLD // d, n))
     whole = n // fold * fold
-    folded: Words = words[:whole].reshape(-1, fold * d).sum(axis=0).reshape(fold, d)
-    total: Words = folded.sum(axis=0)
-    total += words[whole:].sum(axis=0)
-    return total
+    if n <= _FEW:
+        for row in words:
+            total += row
+        return
+    total += words[:whole].reshape(-1, fold * d).sum(axis=0).reshape(fold, d).sum(axis=0)
+    if whole < n:
+        total += words[whole:].sum(axis=0)
 
 
 def check_sharing(sharing: str) -> str:
