@@ -14,9 +14,10 @@ from hubbub.models.released import Released, clipped_target
 from hubbub.statistics import Ball, Gram
 
 
-def released(S, q, yy, n: int, noise: float, weight: float, radius: float, *, intercept: bool = False, y: float = 1e6):
+def released(S, q, yy, n: int, noise: float, weight: float, radius: float, *, intercept: bool = False, y: float = 1e6,
+             doubt: float = 0.3):  # fmt: skip
     d = len(q) - int(intercept)
-    columns = Columns(np.zeros(d + 1), np.ones(d + 1), np.full(d + 1, 0.3))
+    columns = Columns(np.zeros(d + 1), np.ones(d + 1), np.full(d + 1, doubt))
     return Released(Gram(S, q, yy), n, noise, Ball(radius, len(q), y=y, weight=weight), columns, intercept)
 
 
@@ -32,8 +33,9 @@ def simulate(rng: np.random.Generator, shape: Released, models: list[list[int]] 
     while True:
         level = np.log(top) + np.log(_LEAST_LEVEL) * rng.uniform()
         off = top * np.exp(rng.uniform(*np.log(_OFF_DIAGONAL)))
-        S = off * symmetric(rng, p)
-        np.fill_diagonal(S, np.exp(level + target.doubt[:-1] * rng.standard_normal(p)))
+        expected = np.exp(level) * target.pattern(target.off_centre * rng.standard_normal((1, p)))[0]
+        S = expected + off * symmetric(rng, p)
+        np.fill_diagonal(S, np.diag(expected) * np.exp(target.doubt[:-1] * rng.standard_normal(p)))
         if np.linalg.eigvalsh(S)[0] > 0 and np.trace(S) <= target.most:
             break
     hyper = np.array([[level + target.doubt[-1] * rng.standard_normal(), rng.logistic()]])
@@ -54,13 +56,16 @@ def simulate(rng: np.random.Generator, shape: Released, models: list[list[int]] 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("p", "n", "noise", "radius", "intercept", "studies"),
-    [(2, 300, 8.0, 0.7, False, 50), (3, 1000, 30.0, 1.4, True, 50), (6, 500, 15.0, 1.2, False, 30)],
+    ("p", "n", "noise", "radius", "intercept", "studies", "doubt"),
+    [(2, 300, 8.0, 0.7, False, 50, 0.3), (3, 1000, 30.0, 1.4, True, 50, 0.3), (6, 500, 15.0, 1.2, False, 30, 0.3),
+     (4, 500, 20.0, 1.2, True, 60, 0.9)],
 )  # fmt: skip
-def test_ranks_of_the_truth_are_uniform(p: int, n: int, noise: float, radius: float, intercept: bool, studies: int):
+def test_ranks_of_the_truth_are_uniform(
+    p: int, n: int, noise: float, radius: float, intercept: bool, studies: int, doubt: float
+):
     """Simulation-based calibration: false alarm at 1e-4 a test; a plug-in posterior fails by tens of orders."""
     rng = np.random.default_rng([p, n])
-    empty = released(np.eye(p), np.zeros(p), 1.0, n, noise, 1.3, radius, intercept=intercept)
+    empty = released(np.eye(p), np.zeros(p), 1.0, n, noise, 1.3, radius, intercept=intercept, doubt=doubt)
     ranks = {"first": [], "last": [], "residual": [], "length": []}
     for study in range(studies):
         data, beta, residual, _ = simulate(rng, empty)

@@ -6,7 +6,8 @@
 
 No distribution of x is assumed beyond what S says of it. A priori the share R2 of the variance of y that x explains
 is uniform, every column's part in it is alike, s2 = (1 - R2) V; log S_jj and log V lie around a common level, as
-widely as the first round left their scales open; off-diagonal terms are normal with a learned deviation.
+widely as the first round left their scales open; off-diagonal terms are normal with a learned deviation. Where the
+first round left open where columns lie, too, S may have a part of rank one beside the constant's 1: their means.
 
 beta and q are integrated out in closed form, save that the law of y'y given the rest is replaced by a t law of the
 same mean and spread; each draw then carries the weight that makes up for it. What is left is sampled by many chains
@@ -30,6 +31,7 @@ _OFF_DIAGONAL = (0.003, 1.0)  # deviation of an off-diagonal term, of the larges
 _LEAST_LEVEL = 1e-3  # of the largest
 _MOST_STEPS = 60  # of shrinking one slice; then the chain stays where it is
 _HYPER_MOVES = 3
+_CENTRED, _OFF_CENTRE = 0.3, 2.0  # doubt up to which a column counts as centred; what more of it means
 
 
 @dataclass(frozen=True)
@@ -131,6 +133,11 @@ class _Target:
         self.most = released.n * released.ball.radius**2
         doubt = 2 * np.maximum(released.columns.doubt, _DOUBT)
         self.doubt = np.concatenate([np.full(first, 2 * _DOUBT), doubt])  # of log S_jj, and last of log n V
+        off_centre = _OFF_CENTRE * np.maximum(released.columns.doubt[:-1] - _CENTRED, 0.0)
+        self.off_centre = np.concatenate([np.zeros(first), off_centre * first])
+        # the more open, the more moves; none, and all columns centred, where it is next to nothing
+        self.centre_moves = int(np.clip(np.ceil(4 * self.off_centre.max(initial=0.0) - 0.2), 0, 4))
+        self.off_centre *= self.centre_moves > 0
         d = released.features
         self.models = np.zeros((1 if models is None else len(models), self.p), dtype=bool)
         for mask, model in zip(self.models, [range(d)] if models is None else models, strict=True):
@@ -206,13 +213,27 @@ class _Target:
         """Of the noisy S."""
         return np.asarray(-0.5 * np.sum((self.S - S) ** 2, axis=(-1, -2)) / self.noise**2)
 
-    def log_shape(self, S: Floats, level: Floats) -> Floats:
+    def log_shape(self, S: Floats, center: Floats) -> Floats:
         """What the log-normal prior of the diagonal adds to the normal one that S is proposed from."""
         diagonal = np.maximum(np.diagonal(S, axis1=-2, axis2=-1), 1e-300)
-        doubt, center = self.doubt[:-1], np.exp(level)[:, None]
-        log = np.log(diagonal)
-        shape = -log - 0.5 * ((log - level[:, None]) / doubt) ** 2 + 0.5 * ((diagonal - center) / (center * doubt)) ** 2
-        return np.asarray(shape.sum(axis=-1))
+        around = 0.5 * ((diagonal - center) / (center * self.doubt[:-1])) ** 2
+        return np.asarray(self.log_diagonal(S, center) + around.sum(axis=-1))
+
+    def log_diagonal(self, S: Floats, center: Floats) -> Floats:
+        """The log-normal prior of the diagonal."""
+        log = np.log(np.maximum(np.diagonal(S, axis1=-2, axis2=-1), 1e-300))
+        return np.asarray((-log - 0.5 * ((log - np.log(center)) / self.doubt[:-1]) ** 2).sum(axis=-1))
+
+    def log_centres(self, away: Floats) -> Floats:
+        """The prior of how far columns lie from zero."""
+        return np.asarray(-0.5 * np.sum((away / np.maximum(self.off_centre, 1e-12)) ** 2, axis=-1))
+
+    def pattern(self, away: Floats, inner: Floats | None = None) -> Floats:
+        """What S looks like a priori, in units of its level, where columns lie `away` from zero (`inner` if not)."""
+        shift = np.broadcast_to(self.eye, (len(away), self.p, self.p)).copy()
+        if self.first:
+            shift[:, 1:, 0] = away[:, 1:]
+        return np.asarray((shift if inner is None else shift @ inner) @ np.swapaxes(shift, -1, -2))
 
 
 class _Walk:
@@ -226,11 +247,22 @@ class _Walk:
         least, most = np.log(_OFF_DIAGONAL)
         self.off = top * np.exp(rng.uniform(least, most, chains))
         loose = self._symmetric() * 0.2 / np.sqrt(p) * (1 - target.eye)
-        self.S = np.exp(self.level)[:, None, None] * (target.eye + loose)
+        self.away = self._first_guess()
+        self.S = np.exp(self.level)[:, None, None] * target.pattern(self.away, target.eye + loose)
+        room = 0.9 * target.most / np.maximum(np.trace(self.S, axis1=-2, axis2=-1), 1e-300)
+        self.S *= np.minimum(1.0, room)[:, None, None]
         self.hyper = np.column_stack([self.level + rng.normal(0, 0.3, chains), rng.normal(0, 1, chains)])
         self.model = rng.integers(len(target.models), size=chains)
         self.likelihood = target.log_likelihood(self.S, self.hyper, self.model)
         self.probabilities = np.zeros(len(target.models))
+
+    def _first_guess(self) -> Floats:
+        """How far columns lie from zero, by the noisy row of the constant in S."""
+        target, level = self.target, np.exp(self.level)[:, None]
+        noise, prior = target.noise**2 / 2, target.off_centre**2
+        precision = level**2 * prior + noise
+        mean, deviation = prior * level * target.S[0] / precision, np.sqrt(prior * noise / precision)
+        return np.asarray(mean + deviation * self.rng.standard_normal(mean.shape))
 
     def sweep(self) -> None:
         """Every part of the state once."""
@@ -238,6 +270,9 @@ class _Walk:
         if self.target.p > 1:
             self._move_off_diagonal()
         self._move_sums()
+        for _ in range(self.target.centre_moves):
+            self._move_centres(carry=True)
+            self._move_centres(carry=False)
         for _ in range(_HYPER_MOVES):
             self._move_hyper()
         self._move_model()
@@ -251,7 +286,7 @@ class _Walk:
         low, middle = np.quantile(height, [0.25, 0.5])
         lost = np.flatnonzero(height < low - 4 * (middle - low) - 2)
         found = self.rng.choice(np.flatnonzero(height >= low), lost.size)
-        for part in (self.level, self.off, self.S, self.hyper, self.model, self.likelihood):
+        for part in (self.level, self.off, self.away, self.S, self.hyper, self.model, self.likelihood):
             part[lost] = part[found]
 
     def draw(self) -> tuple[Floats, Floats, Floats, Floats, Floats]:
@@ -277,13 +312,45 @@ class _Walk:
         from scipy.special import ndtr, ndtri
 
         target = self.target
-        logs = np.column_stack([np.log(np.diagonal(self.S, axis1=-2, axis2=-1)), self.hyper[:, 0]])
+        pattern = target.pattern(self.away)
+        log = np.log(np.diagonal(self.S, axis1=-2, axis2=-1) / np.diagonal(pattern, axis1=-2, axis2=-1))
+        logs = np.column_stack([log, self.hyper[:, 0]])
         precision = 1 / target.doubt**2
         mean, deviation = logs @ precision / precision.sum(), 1 / np.sqrt(precision.sum())
         top = np.log(target.most / target.p)
         low, high = (ndtr((end - mean) / deviation) for end in (top + np.log(_LEAST_LEVEL), top))
         uniform = np.clip(low + (high - low) * self.rng.uniform(size=self.chains), 1e-12, 1 - 1e-12)
-        self.level = np.clip(mean + deviation * ndtri(uniform), top + np.log(_LEAST_LEVEL), top)
+        level = np.clip(mean + deviation * ndtri(uniform), top + np.log(_LEAST_LEVEL), top)
+        if target.centre_moves:  # off-diagonal terms have something to say, too
+            old, new = (np.exp(each)[:, None, None] * pattern for each in (self.level, level))
+            gain = _log_off(self.S, new, self.off) - _log_off(self.S, old, self.off)
+            level = np.where(np.log(self.rng.uniform(size=self.chains)) < gain, level, self.level)
+        self.level = level
+
+    def _move_centres(self, carry: bool) -> None:
+        """How far columns lie from zero, along differences between chains; S moves with it, or stays."""
+        target, rng, half = self.target, self.rng, self.chains // 2
+        step = rng.choice([0.3, 0.7, 1.0]) / (1.0 if carry else 2.0)
+        for mine, others in ((slice(0, half), slice(half, None)), (slice(half, None), slice(0, half))):
+            away, pool, S = self.away[mine], self.away[others], self.S[mine]
+            one, two = rng.integers(len(pool), size=(2, len(away)))
+            jump = step * (pool[one] - pool[two]) + 0.02 * target.off_centre * rng.standard_normal(away.shape)
+            proposed = away + jump * (rng.uniform(size=away.shape) < rng.choice([0.3, 1.0]))
+            level = np.exp(self.level[mine])[:, None, None]
+            old, new = level * target.pattern(away), level * target.pattern(proposed)
+            moved, likelihood = (S + new - old, None) if carry else (S, self.likelihood[mine])
+            gain = target.log_centres(proposed) - target.log_centres(away)
+            gain += target.log_diagonal(moved, np.diagonal(new, axis1=-2, axis2=-1))
+            gain -= target.log_diagonal(S, np.diagonal(old, axis1=-2, axis2=-1))
+            if likelihood is None:
+                likelihood = target.log_likelihood(moved, self.hyper[mine], self.model[mine])
+                gain += likelihood - self.likelihood[mine] + target.log_density(moved) - target.log_density(S)
+            else:
+                gain += _log_off(S, new, self.off[mine]) - _log_off(S, old, self.off[mine])
+            taken = np.log(rng.uniform(size=len(away))) < gain
+            self.away[mine] = np.where(taken[:, None], proposed, away)
+            self.S[mine] = np.where(taken[:, None, None], moved, S)
+            self.likelihood[mine] = np.where(taken, likelihood, self.likelihood[mine])
 
     def _move_off_diagonal(self) -> None:
         """The deviation of off-diagonal terms: given them, and together with them."""
@@ -291,14 +358,14 @@ class _Walk:
 
         target, top = self.target, self.target.most / self.target.p
         low, high = (share * top for share in _OFF_DIAGONAL)
-        diagonal = np.diagonal(self.S, axis1=-2, axis2=-1)
-        squares = np.maximum(np.sum(self.S**2, axis=(-1, -2)) - np.sum(diagonal**2, axis=-1), 1e-300)
+        expected = np.exp(self.level)[:, None, None] * target.pattern(self.away)
+        squares = np.maximum(np.sum((self.S - expected) ** 2 * (1 - target.eye), axis=(-1, -2)), 1e-300)
         half = target.p * (target.p - 1) / 4
         a, b = gammainc(half, squares / (2 * high**2)), gammainc(half, squares / (2 * low**2))
         gamma = gammaincinv(half, np.clip(a + (b - a) * self.rng.uniform(size=self.chains), 1e-300, 1 - 1e-15))
         self.off = np.clip(np.sqrt(squares / (2 * np.maximum(gamma, 1e-300))), low, high)
         step = np.exp(self.rng.normal(0, 0.5, self.chains))
-        proposed = np.where(target.eye > 0, self.S, self.S * step[:, None, None])
+        proposed = np.where(target.eye > 0, self.S, expected + (self.S - expected) * step[:, None, None])
         likelihood = target.log_likelihood(proposed, self.hyper, self.model)
         gain = likelihood - self.likelihood + target.log_density(proposed) - target.log_density(self.S)
         off = self.off * step
@@ -310,15 +377,14 @@ class _Walk:
     def _move_sums(self) -> None:
         """S by elliptical slice sampling around what its noisy value and its prior say."""
         target, eye, chains = self.target, self.target.eye, self.chains
-        center = np.exp(self.level)
-        prior = np.where(
-            eye > 0, ((center[:, None] * target.doubt[:-1]) ** 2)[:, :, None], (self.off**2)[:, None, None]
-        )
+        expected = np.exp(self.level)[:, None, None] * target.pattern(self.away)
+        center = np.diagonal(expected, axis1=-2, axis2=-1)
+        prior = np.where(eye > 0, ((center * target.doubt[:-1]) ** 2)[:, :, None], (self.off**2)[:, None, None])
         trust = prior / (prior + target.noise**2)
-        mean = center[:, None, None] * eye * (1 - trust) + trust * target.S
+        mean = expected * (1 - trust) + trust * target.S
         other = self._symmetric() * np.sqrt(trust) * target.noise
         here = self.S - mean
-        least = self.likelihood + target.log_shape(self.S, self.level) + np.log(self.rng.uniform(size=chains))
+        least = self.likelihood + target.log_shape(self.S, center) + np.log(self.rng.uniform(size=chains))
         angle = self.rng.uniform(0, 2 * np.pi, chains)
         low, high = angle - 2 * np.pi, angle.copy()
         todo = np.arange(chains)
@@ -326,7 +392,7 @@ class _Walk:
             turn = angle[todo, None, None]
             proposed = mean[todo] + np.cos(turn) * here[todo] + np.sin(turn) * other[todo]
             likelihood = target.log_likelihood(proposed, self.hyper[todo], self.model[todo])
-            good = likelihood + target.log_shape(proposed, self.level[todo]) > least[todo]
+            good = likelihood + target.log_shape(proposed, center[todo]) > least[todo]
             self.S[todo[good]], self.likelihood[todo[good]] = proposed[good], likelihood[good]
             todo = todo[~good]
             if not todo.size:
@@ -372,6 +438,12 @@ class _Walk:
         """Symmetric normal matrices: deviation 1 on the diagonal, 1/sqrt(2) off it."""
         normal = self.rng.standard_normal((self.chains, self.target.p, self.target.p))
         return np.asarray((normal + np.swapaxes(normal, -1, -2)) / 2)
+
+
+def _log_off(S: Floats, expected: Floats, deviation: Floats) -> Floats:
+    """The prior of the off-diagonal terms."""
+    outside = (S - expected) * (1 - np.eye(S.shape[-1]))
+    return np.asarray(-0.5 * np.sum(outside**2, axis=(-1, -2)) / deviation**2)
 
 
 def _positive(S: Floats) -> NDArray[np.bool_]:
