@@ -93,18 +93,37 @@ def measure(clients: int, dimension: int, bench: Bench) -> list[Row]:
 
 
 def run(cells: Sequence[tuple[int, int]], bench: Bench, tick: Callable[[int], object] = lambda _: None) -> list[Row]:
-    """Every cell: the engine with warm workers, then the limit with as many processes."""
-    engine = LocalEngine(computes=bench.computes, shares=bench.shares, workers=bench.workers)
-    engine.warm_up()
+    """Every cell: the engine, started and warm, then the limit with as many processes."""
+    timed = time_on_spark if bench.engine == "spark" else time_locally
     rows = []
     with Limits(bench.processes) as limits:
         for clients, dimension in cells:
-            POOL.peak_bytes()  # from here on
-            seconds = time_rounds(engine, same_sample(clients, dimension), dimension, bench.repeats)
-            row = describe(clients, dimension, bench, seconds, POOL.peak_bytes() / 2**20)
-            rows.append(finish(row, bench, limits))
+            seconds, peak = timed(clients, dimension, bench)
+            rows.append(finish(describe(clients, dimension, bench, seconds, peak / 2**20), bench, limits))
             tick(1)
     return rows
+
+
+def time_locally(clients: int, dimension: int, bench: Bench) -> tuple[float, int]:
+    """Seconds of the local engine with warm workers, and bytes of all its processes."""
+    engine = LocalEngine(computes=bench.computes, shares=bench.shares, workers=bench.workers)
+    engine.warm_up()
+    POOL.peak_bytes()  # from here on
+    seconds = time_rounds(engine, same_sample(clients, dimension), dimension, bench.repeats)
+    return seconds, POOL.peak_bytes()
+
+
+def time_on_spark(clients: int, dimension: int, bench: Bench) -> tuple[float, int]:
+    """The same on Spark, its session started before; the rows are made in the workers."""
+    from hubbub.engines.spark import SparkEngine
+    from hubbub.engines.spark_session import family_peak_bytes
+    from hubbub.engines.spark_table import repeated_rows
+
+    engine = SparkEngine(computes=bench.computes, shares=bench.shares)
+    engine.private_sum(np.zeros((100, 1)), Means((1.0,)), 1.0)  # Java is slow until it has seen the code
+    row = np.linspace(-1, 1, dimension)
+    seconds = time_rounds(engine, repeated_rows(row, clients), dimension, bench.repeats)
+    return seconds, family_peak_bytes()
 
 
 def same_sample(clients: int, dimension: int) -> np.ndarray:
