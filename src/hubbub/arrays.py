@@ -17,6 +17,13 @@ _CHECKED_WORDS = 1 << 16
 
 def finite_rows(field: str, values: object, columns: int | None = None) -> Floats:
     """`values` as a finite (n, columns) array, or one line that says which entry is not."""
+    rows = number_rows(field, values, columns)
+    check_finite(field, rows)
+    return rows
+
+
+def number_rows(field: str, values: object, columns: int | None = None) -> Floats:
+    """`values` as an (n, columns) array, of which nothing is looked at yet."""
     try:
         rows = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -25,20 +32,21 @@ def finite_rows(field: str, values: object, columns: int | None = None) -> Float
         raise invalid(field, "a two-dimensional array (clients x columns)", f"{rows.ndim}-d array", "reshape it")
     if columns is not None and rows.shape[1] != columns:
         raise invalid(field, f"an array with {columns} columns", f"{rows.shape[1]} columns", "check the columns")
-    size = max(1, _CHECKED_WORDS // max(1, rows.shape[1]))
-    for start in range(0, rows.shape[0], size):  # in pieces, so that no mask of the whole is made
-        _check_finite(field, rows[start : start + size], start)
     return rows
 
 
-def _check_finite(field: str, rows: Floats, first: int) -> None:
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(rows.sum()):  # one NaN or infinity would spoil the sum
-            return
-    bad = np.argwhere(~np.isfinite(rows))
-    if bad.size:
-        row, column = bad[0]
-        raise InvalidInput(
-            f"{field} must be finite, got {field}[{first + row}, {column}]={rows[row, column]}; "
-            "drop or impute such rows (NaN, inf) before they reach a client"
-        )
+def check_finite(field: str, rows: Floats) -> None:
+    """Refuse NaN and infinity, in pieces, so that no mask of the whole is made."""
+    size = max(1, _CHECKED_WORDS // max(1, rows.shape[1]))
+    for start in range(0, rows.shape[0], size):
+        part = rows[start : start + size]
+        with np.errstate(over="ignore", invalid="ignore"):
+            if np.isfinite(part.sum()):  # one NaN or infinity would spoil the sum
+                continue
+        bad = np.argwhere(~np.isfinite(part))
+        if bad.size:
+            row, column = bad[0]
+            raise InvalidInput(
+                f"{field} must be finite, got {field}[{start + row}, {column}]={part[row, column]}; "
+                "drop or impute such rows (NaN, inf) before they reach a client"
+            )

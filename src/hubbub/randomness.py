@@ -1,4 +1,4 @@
-"""Where every random bit comes from: an AES-128-CTR stream keyed by the operating system.
+"""Where every random bit comes from: AES-128 in counter mode, keyed by the operating system.
 
 Noise and shares protect people, so there is one generator for both and it is a cipher. A *seeded*
 stream is for simulations and tests; its `source` says so, and every release repeats it.
@@ -14,12 +14,16 @@ from typing import Protocol
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from hubbub.arrays import Floats, Words
 from hubbub.errors import whole
 
-SYSTEM = "operating system (AES-128-CTR keyed from os.urandom)"
+SYSTEM = "operating system (AES-128 in counter mode keyed from os.urandom)"
 _ZEROS = bytes(1 << 18)
+_ZEROS_VIEW = memoryview(_ZEROS)
+_BULK = 1 << 15  # bytes from which on AES-GCM's counter mode is drawn from: 1.5 times as fast as a CTR context
+_TAG = 16
 _PAIRS = 8192  # pairs of normal draws made at a time: 128 KB, inside the second-level cache
 
 
@@ -45,8 +49,8 @@ def fill(stream: _Stream, out: Words) -> None:
     target[body:] = tail[:size]
 
 
-def _box_muller(words: Words) -> Floats:
-    """As many standard normal draws as words (an even number), made in place.
+def _box_muller(words: Words, deviation: float = 1.0) -> Floats:
+    """As many normal draws of mean 0 as words (an even number), made in place.
 
     With t = tan(phi/2) the cosine and sine of a uniform angle phi are 2/(1+t^2) - 1 and 2t/(1+t^2):
     numpy evaluates tan and log with vector instructions, sin and cos it does not.
@@ -60,7 +64,7 @@ def _box_muller(words: Words) -> Floats:
     np.abs(radius, out=radius)
     radius *= 2.0**-63
     np.log(radius, out=radius)
-    radius *= -2.0
+    radius *= -2.0 * deviation**2
     np.sqrt(radius, out=radius)
     t *= np.pi / 2 * 2.0**-63
     np.tan(t, out=t)
@@ -76,7 +80,7 @@ def _box_muller(words: Words) -> Floats:
 class Randomness:
     """A stream of uniform words and standard normal draws; never shows its key."""
 
-    __slots__ = ("_key", "_lock", "_pid", "_stream", "source")
+    __slots__ = ("_bulk", "_drawn", "_key", "_lock", "_pid", "_stream", "source")
 
     def __init__(self, key: bytes | None, source: str) -> None:
         self.source = source
@@ -88,6 +92,8 @@ class Randomness:
         self._pid = os.getpid()
         key = os.urandom(32) if self._key is None else self._key
         self._stream = keystream(key[:16], key[16:])
+        self._bulk = AESGCM(hashlib.sha256(b"hubbub bulk stream" + key).digest()[:16])
+        self._drawn = 0  # how often the bulk cipher was used: its nonce
 
     @classmethod
     def system(cls) -> Randomness:
@@ -121,7 +127,16 @@ class Randomness:
         """Overwrite `out` with uniform words."""
         self._renew_after_fork()
         with self._lock:
-            fill(self._stream, out)
+            if out.nbytes < _BULK:
+                fill(self._stream, out)
+                return
+            target = out.data.cast("B")
+            for start in range(0, len(target) - _TAG, len(_ZEROS)):
+                size = min(len(_ZEROS), len(target) - _TAG - start)
+                self._drawn += 1
+                part = target[start : start + size + _TAG]  # GCM puts its tag behind; the next part covers it
+                self._bulk.encrypt_into(self._drawn.to_bytes(12, "big"), _ZEROS_VIEW[:size], None, part)
+            fill(self._stream, out.reshape(-1)[-2:])
 
     def _renew_after_fork(self) -> None:
         """A forked child must not repeat its parent's stream, nor wait for a lock that no thread of its own holds."""
@@ -141,17 +156,17 @@ class Randomness:
         self.fill_normals(out)
         return out
 
-    def fill_normals(self, out: Floats) -> None:
-        """Overwrite a contiguous `out` with standard normal draws, a cache-sized block at a time, in place."""
+    def fill_normals(self, out: Floats, deviation: float = 1.0) -> None:
+        """Overwrite a contiguous `out` with normal draws of mean 0, a cache-sized block at a time, in place."""
         flat = out.reshape(-1)
         even = flat.size // 2 * 2
         words = flat[:even].view(np.uint64)
         for start in range(0, even, 2 * _PAIRS):
             block = words[start : start + 2 * _PAIRS]
             self.fill_words(block)
-            _box_muller(block)
+            _box_muller(block, deviation)
         if flat.size > even:
-            flat[even:] = _box_muller(self.words(2))[:1]
+            flat[even:] = _box_muller(self.words(2), deviation)[:1]
 
     def child_key(self) -> builtins.bytes | None:
         """Of a stream of its own: None (the operating system's) or, in a simulation, drawn from this one."""

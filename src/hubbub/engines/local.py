@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.arrays import Floats, Words, finite_rows
-from hubbub.engines.worker import SLOT_WORDS
+from hubbub.arrays import Floats, Words, check_finite, number_rows
+from hubbub.engines.worker import MOST_SUMS, SLOT_WORDS
 from hubbub.engines.workers import POOL, NotForWorkers, Selection, Tick, cores
-from hubbub.errors import invalid, whole
+from hubbub.errors import InvalidInput, invalid, whole
 from hubbub.privacy import Release
 from hubbub.randomness import Randomness
 from hubbub.roles import RoundPlan, Study, check_turnout, decode_release, plan_round, run_round, share_out
@@ -23,12 +23,13 @@ from hubbub.securesum import (
     check_computes,
     check_sharing,
     check_suite,
+    clients_at_once,
     combine,
 )
 from hubbub.statistics import Statistic
 
 _ONE_SLICE = 1 << 19  # words of all vectors together, up to which one slice and one stream serve the whole round
-_SLICES, _LEAST_SLICE = 64, 1 << 17
+_SLICES, _LEAST_SLICE = 64, 1 << 18
 _WORTH_SENDING, _WORTH_STARTING = 1 << 21, 1 << 26  # words of all shares: to warm workers, and to start them
 
 
@@ -75,11 +76,13 @@ class LocalEngine:
 
     def private_sum(self, rows: Floats, statistic: Statistic, noise_multiplier: float) -> Release:
         """The noisy sum over the clients that came, or a refusal."""
-        rows = finite_rows("rows", rows, statistic.columns)
+        rows = number_rows("rows", rows, statistic.columns)
         plan = self.plan(statistic, noise_multiplier, clients=rows.shape[0])
         present = self._present(rows.shape[0])
         check_turnout(rows.shape[0], self.tolerated, int(present.sum()))
         suite = self._suite()
+        if suite is not None:
+            check_finite("rows", rows)
         words = combine(self.compute_sums(plan, rows)) if suite is None else self._sealed_sum(plan, rows, suite)
         return decode_release(
             plan,
@@ -109,6 +112,10 @@ class LocalEngine:
                 )
             except NotForWorkers:
                 pass  # a statistic that only this process knows
+            except InvalidInput:
+                check_finite("rows", rows)  # which names the row among all, not in its slice
+                raise
+        check_finite("rows", rows)
         sums = np.zeros((self.computes, plan.dimension), dtype=np.uint64)
         silent = np.zeros(rows.shape[0], dtype=bool)
         silent[list(self.colluders)] = True
@@ -135,7 +142,8 @@ class LocalEngine:
         count = self.workers or cores()
         words = rows.shape[0] * plan.dimension * self.computes
         one_slice = rows.shape[0] * plan.dimension <= _ONE_SLICE
-        if count == 1 or one_slice or self.colluders or rows.shape[1] > SLOT_WORDS:
+        too_long = rows.shape[1] > SLOT_WORDS or plan.dimension * self.computes > MOST_SUMS
+        if count == 1 or one_slice or too_long or self.colluders:
             return 1
         return count if words >= (_WORTH_SENDING if POOL.warm(count) else _WORTH_STARTING) else 1
 
@@ -146,7 +154,8 @@ class LocalEngine:
         if words <= _ONE_SLICE:
             return clients
         wanted = max(words // _SLICES, _LEAST_SLICE) // plan.dimension
-        return max(1, min(wanted, SLOT_WORDS // max(plan.dimension, int(rows.shape[1]))))
+        size = max(1, min(wanted, SLOT_WORDS // max(plan.dimension, int(rows.shape[1]))))
+        return max(size // clients_at_once(plan.dimension), 1) * min(clients_at_once(plan.dimension), size)
 
     def _slices(self, plan: RoundPlan, rows: Floats) -> Iterator[tuple[Selection, bytes | None]]:
         """Slices of clients, each with the key of its own stream: the same whatever the number of workers."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from hubbub.arrays import Floats, Words
+from hubbub.arrays import Floats, check_finite
 from hubbub.errors import HubbubError, InvalidInput
 from hubbub.randomness import Randomness
 from hubbub.roles import RoundPlan, share_out
@@ -20,7 +20,9 @@ from hubbub.securesum import Sharing, Tally
 
 SLOTS, SLOT_WORDS = 2, 1 << 21
 """Shared memory of a worker: it computes on one slot of 16 MB while the next is being filled."""
-MEMORY_BYTES = 8 * SLOTS * SLOT_WORDS
+MOST_SUMS = SLOTS * SLOT_WORDS
+"""Words of M sums that fit there."""
+MEMORY_BYTES = 8 * MOST_SUMS
 
 
 def slots_in(memory: mmap.mmap) -> Floats:
@@ -37,20 +39,23 @@ class Worker:
 
     def begin(self, plan: RoundPlan, computes: int, sharing: Sharing) -> None:
         """A new round: nothing has been added."""
-        self._plan, self._sharing = plan, sharing
-        self._sums: Words = np.zeros((computes, plan.dimension), dtype=np.uint64)
+        self._plan = plan
+        self._tally = Tally(computes, plan.dimension, self._system, sharing)
 
     def add(self, slot: int, shape: tuple[int, int], key: bytes | None) -> tuple[int, int]:
         """Share out the rows in a slot; a simulation brings its stream's key along."""
         stream = self._system if key is None else Randomness(key, "simulation")
-        tally = Tally(len(self._sums), self._plan.dimension, stream, self._sharing)
-        share_out(self._plan, self._slots[slot, : shape[0] * shape[1]].reshape(shape), tally, stream)
-        self._sums += tally.sums
+        rows = self._slots[slot, : shape[0] * shape[1]].reshape(shape)
+        check_finite("rows", rows)
+        self._tally.randomness = stream
+        share_out(self._plan, rows, self._tally, stream)
         return slot, shape[0]
 
-    def end(self) -> Words:
-        """What each Compute has added up."""
-        return self._sums
+    def end(self) -> bool:
+        """What each Compute has added up, laid down where the rows were."""
+        sums = self._tally.sums
+        self._slots.reshape(-1)[: sums.size].view(np.uint64)[:] = sums.reshape(-1)
+        return True
 
     def peak(self) -> int:
         """Bytes of memory."""
@@ -64,11 +69,7 @@ def serve(pipe_descriptor: int, memory_descriptor: int) -> None:
     worker = Worker(slots_in(mmap.mmap(memory_descriptor, MEMORY_BYTES)))
     try:
         while True:
-            answer = _answer(worker, pipe.recv_bytes())
-            if isinstance(answer, np.ndarray):
-                pipe.send_bytes(answer.data.cast("B"))
-            else:
-                pipe.send(answer)
+            pipe.send(_answer(worker, pipe.recv_bytes()))
     except (EOFError, BrokenPipeError, ConnectionResetError):
         pass  # the parent has gone
 

@@ -34,6 +34,10 @@ Tick = Callable[[int], object]
 """Called with the number of clients that have just been added."""
 
 _MAIN = "import sys; from hubbub.engines.worker import serve; serve(*map(int, sys.argv[1:]))"
+_MEMORY_SETTINGS = {  # of glibc: keep what was freed, since the next block asks for the same again
+    "MALLOC_MMAP_THRESHOLD_": str(1 << 28),
+    "MALLOC_TRIM_THRESHOLD_": str(1 << 28),
+}
 _T = TypeVar("_T")
 
 
@@ -51,7 +55,8 @@ class _Link:
             self._memory = mmap.mmap(file.fileno(), MEMORY_BYTES)
             descriptors = (theirs.fileno(), file.fileno())
             command = [sys.executable, "-c", _MAIN, *map(str, descriptors)]
-            self.process = subprocess.Popen(command, pass_fds=descriptors, stdin=subprocess.DEVNULL)
+            settings = {**os.environ, **_MEMORY_SETTINGS}
+            self.process = subprocess.Popen(command, pass_fds=descriptors, stdin=subprocess.DEVNULL, env=settings)
         self.slots = slots_in(self._memory)
         self.free = list(range(SLOTS))
 
@@ -107,15 +112,15 @@ class Workers:
         self._begin(plan, computes, sharing)
         for selection, key in slices:
             self._free_link(tick).give(rows[selection], key)
-        total = np.zeros((computes, plan.dimension), dtype=np.uint64)
-        part = np.empty_like(total)
         for link in self._links:
             while len(link.free) < SLOTS:
                 link.take_back(tick)
             link.send("end")
-            link.pipe.recv_bytes_into(part.data.cast("B"))
-            total += part
-        return total
+        total = np.zeros(computes * plan.dimension, dtype=np.uint64)
+        for link in self._links:
+            link.receive()
+            total += link.slots.reshape(-1)[: total.size].view(np.uint64)
+        return total.reshape(computes, plan.dimension)
 
     def peak_bytes(self) -> int:
         """The most memory each has held since this was last asked, together."""

@@ -18,10 +18,9 @@ import numpy as np
 
 from hubbub.randomness import Randomness
 from hubbub.securesum import FixedPoint
-from hubbub.securesum.tally import BLOCK_WORDS
 
-_SAMPLE = 1 << 21  # words timed in each process; more are scaled up
-_REPEATS = 3
+_BLOCK = 1 << 15  # 256 KB an array
+_SAMPLE = 1 << 23  # words timed in each process; more are scaled up
 
 
 class Limits:
@@ -49,8 +48,8 @@ class Limits:
 
 
 def primitive_seconds(words: int, computes: int, streams: int) -> float:
-    """Of one process, best of a few; scaled from a sample where there are many words."""
-    block = min(words, BLOCK_WORDS)
+    """Of one process; scaled from a sample where there are many words."""
+    block = min(words, _BLOCK)
     blocks = -(-min(words, _SAMPLE) // block)
     randomness, fixed_point = Randomness.system(), FixedPoint(20)
     mask, total, numbers = np.ones(block, np.uint64), np.zeros(block, np.uint64), np.empty(block)
@@ -60,15 +59,9 @@ def primitive_seconds(words: int, computes: int, streams: int) -> float:
         (1, lambda: fixed_point.encode(numbers)),
         (2 * (computes - 1) + 1, lambda: np.add(total, mask, out=total)),
     ]
-    seconds = sum(_best(action, times * blocks) for times, action in primitives)
-    return seconds * words / (block * blocks)
-
-
-def _best(action: Callable[[], object], times: int) -> float:
-    found = []
-    for _ in range(_REPEATS):
-        started = time.perf_counter()
-        for _ in range(times):
-            action()
-        found.append(time.perf_counter() - started)
-    return min(found)
+    started = time.perf_counter()
+    for _ in range(blocks):
+        for times, action in primitives:
+            for _ in range(times):
+                action()
+    return (time.perf_counter() - started) * words / (block * blocks)

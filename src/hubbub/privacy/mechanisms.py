@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from hubbub.arrays import Floats
 from hubbub.errors import invalid, whole
 from hubbub.privacy.events import GaussianEvent
@@ -51,12 +53,12 @@ class DistributedGaussian:
         return GaussianEvent(self.noise_multiplier)
 
 
-def add_share(vectors: Floats, sigma_client: float, randomness: Randomness) -> Floats:
-    """The vectors with one client's noise share added to each row."""
+def add_share(vectors: Floats, sigma_client: float, randomness: Randomness, out: Floats | None = None) -> Floats:
+    """The vectors with one client's noise share added to each row; `out` is contiguous room for them."""
     if sigma_client == 0.0:
         return vectors
-    noise = randomness.normals(vectors.shape)
-    noise *= sigma_client
+    noise = np.empty(vectors.shape) if out is None else out
+    randomness.fill_normals(noise, sigma_client)
     noise += vectors
     return noise
 

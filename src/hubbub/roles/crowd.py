@@ -9,7 +9,7 @@ from hubbub.arrays import Floats
 from hubbub.privacy import add_share
 from hubbub.randomness import Randomness
 from hubbub.roles.study import RoundPlan
-from hubbub.securesum import Tally
+from hubbub.securesum import Tally, clients_at_once
 
 
 def share_out(
@@ -19,13 +19,17 @@ def share_out(
 
     `silent` marks the clients who add no noise: colluders of a simulation.
     """
-    sigma, size = plan.mechanism.sigma_client, tally.clients_at_once()
+    sigma, size = plan.mechanism.sigma_client, clients_at_once(plan.dimension)
+    scratch = np.empty(0)
     for start in range(0, rows.shape[0], size):
         vectors = plan.statistic.vectors(rows[start : start + size])
         for block in tally.blocks(vectors.shape[0]):
-            noisy = add_share(vectors[block], sigma, randomness)
-            if silent is not None:
+            part = vectors[block]
+            if scratch.size < part.size:
+                scratch = np.empty(part.size)
+            room = scratch[: part.size].reshape(part.shape)
+            noisy = add_share(part, sigma, randomness, out=room)
+            if silent is not None and sigma > 0:
                 quiet = silent[start : start + size][block[0]]
-                noisy[quiet] = vectors[block][quiet]
-            ours = noisy if sigma > 0 else None  # without noise these are the statistic's own vectors
-            tally.add(plan.fixed_point.encode(noisy, out=ours), block[1])
+                noisy[quiet] = part[quiet]
+            tally.add(plan.fixed_point.encode(noisy, out=room), block[1])

@@ -20,7 +20,7 @@ from hubbub.securesum.shares import check_computes
 Sharing = Literal["auto", "raw", "seeds"]
 """How masks are made: drawn as words, or expanded from seeds by the client and again by the Compute."""
 
-BLOCK_WORDS = 1 << 15  # 256 KB an array: vector, noise and mask of a block stay in the second-level cache
+BLOCK_WORDS = 1 << 16  # 512 KB an array: vector and mask of a block stay in the second-level cache
 _WIDE = 1024  # columns of a block where vectors are long
 _FOLD, _FEW = 512, 4  # rows shorter than this are added several at a time; so few rows one by one
 
@@ -36,14 +36,10 @@ class Tally:
         self.sums = np.zeros((computes, dimension), dtype=np.uint64)
         self.seeds = check_sharing(sharing) == "seeds"
         self._generator = generator_for(dimension)
-        self._randomness = randomness
+        self.randomness = randomness
+        """Where masks and seeds come from; may change between calls."""
         self._mask = np.empty(0, dtype=np.uint64)  # scratch, used again for every block
         self._turn = 0
-
-    def clients_at_once(self) -> int:
-        """How many clients to hand over at a time."""
-        d = self.sums.shape[1]
-        return max(1, min(BLOCK_WORDS // min(d, _WIDE), 32 * BLOCK_WORDS // d))
 
     def blocks(self, clients: int) -> Iterator[Block]:
         """Parts of a (clients, d) array that fit into the cache; whole rows where seeds are expanded."""
@@ -71,13 +67,13 @@ class Tally:
         if self._mask.size < words.size:
             self._mask = np.empty(words.size, dtype=np.uint64)
         mask = self._mask[: words.size].reshape(words.shape)
-        self._randomness.fill_words(mask)
+        self.randomness.fill_words(mask)
         words -= mask
         add_rows(mask, total)
 
     def _share_seeds(self, words: Words, total: Words) -> None:
         """The clients draw seeds and expand them; the Compute expands again what it was sent, and adds."""
-        seeds = fresh_seeds(words.shape[0], self._generator, self._randomness)
+        seeds = fresh_seeds(words.shape[0], self._generator, self.randomness)
         words -= self._expanded(seeds, words.shape[1])
         add_rows(self._expanded(seeds, words.shape[1]), total)
 
@@ -88,18 +84,24 @@ class Tally:
         return expand_seeds(seeds, dimension, self._generator, self._mask[:size])
 
 
+def clients_at_once(dimension: int) -> int:
+    """How many clients' vectors to make at a time: a block of them, or a few blocks where they are long."""
+    return max(1, min(BLOCK_WORDS // min(dimension, _WIDE), 32 * BLOCK_WORDS // dimension))
+
+
 def add_rows(words: Words, total: Words) -> None:
     """Add every row to the total; short rows are added many at a time, so that NumPy's inner loop is long."""
     n, d = words.shape
-    fold = max(1, min(_FOLD // d, n))
-    whole = n // fold * fold
     if n <= _FEW:
         for row in words:
             total += row
         return
-    total += words[:whole].reshape(-1, fold * d).sum(axis=0).reshape(fold, d).sum(axis=0)
-    if whole < n:
-        total += words[whole:].sum(axis=0)
+    fold = min(_FOLD // d, n)
+    if fold > 1:
+        whole = n // fold * fold
+        rest, words = words[whole:], words[:whole].reshape(-1, fold * d).sum(axis=0).reshape(fold, d)
+        total += rest.sum(axis=0)
+    total += words.sum(axis=0)
 
 
 def check_sharing(sharing: str) -> str:

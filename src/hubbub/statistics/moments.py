@@ -75,12 +75,12 @@ class Means(_PerColumn):
 
     name = "means"
 
-    @property
+    @cached_property
     def magnitude(self) -> float:
         """The largest bound."""
         return max(self.bounds)
 
-    @property
+    @cached_property
     def sensitivity(self) -> float:
         """From one corner of the box to the opposite one."""
         return float(2 * np.linalg.norm(self.bounds))
