@@ -31,7 +31,8 @@ _OFF_DIAGONAL = (0.003, 1.0)  # deviation of an off-diagonal term, of the larges
 _LEAST_LEVEL = 1e-3  # of the largest
 _MOST_STEPS = 60  # of shrinking one slice; then the chain stays where it is
 _HYPER_MOVES = 3
-_CENTRED, _OFF_CENTRE = 0.3, 2.0  # doubt up to which a column counts as centred; what more of it means
+_CENTRED, _OFF_CENTRE = 0.3, 2.0  # doubt up to which a column counts as centred; what more of it means ...
+_OPEN = 0.03  # ... where the noise is at least this part of all that can be seen
 
 
 @dataclass(frozen=True)
@@ -133,7 +134,8 @@ class _Target:
         self.most = released.n * released.ball.radius**2
         doubt = 2 * np.maximum(released.columns.doubt, _DOUBT)
         self.doubt = np.concatenate([np.full(first, 2 * _DOUBT), doubt])  # of log S_jj, and last of log n V
-        off_centre = _OFF_CENTRE * np.maximum(released.columns.doubt[:-1] - _CENTRED, 0.0)
+        open_ = min(1.0, self.noise / self.most / _OPEN)  # many clients find their columns, whatever the shape
+        off_centre = open_ * _OFF_CENTRE * np.maximum(released.columns.doubt[:-1] - _CENTRED, 0.0)
         self.off_centre = np.concatenate([np.zeros(first), off_centre * first])
         # the more open, the more moves; none, and all columns centred, where it is next to nothing
         self.centre_moves = int(np.clip(np.ceil(4 * self.off_centre.max(initial=0.0) - 0.2), 0, 4))
