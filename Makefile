@@ -3,15 +3,15 @@ PYTHON ?= python3
 BIN := .venv/bin
 ALL_EXTRAS := service,spark,vi,experiments,dev
 
-.PHONY: demo test test-fast lint format bench setup clean
+.PHONY: demo test test-fast lint format bench setup java clean
 
 demo: .venv/demo.stamp
 	$(BIN)/hubbub demo
 
-test: .venv/dev.stamp
+test: .venv/dev.stamp java
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
 
-test-fast: .venv/dev.stamp
+test-fast: .venv/dev.stamp java
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m "not slow"
 
 lint: .venv/dev.stamp
@@ -23,6 +23,14 @@ lint: .venv/dev.stamp
 format: .venv/dev.stamp
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# The tests of the Spark engine need Java.
+java:
+	@command -v java >/dev/null || [ -x "$$JAVA_HOME/bin/java" ] || { \
+	  if command -v apt-get >/dev/null && { [ "$$(id -u)" = 0 ] || command -v sudo >/dev/null; }; then \
+	    sudo=; [ "$$(id -u)" = 0 ] || sudo=sudo; \
+	    { $$sudo apt-get install -y -q openjdk-17-jre-headless || { $$sudo apt-get update -q && $$sudo apt-get install -y -q openjdk-17-jre-headless; }; } >/dev/null; \
+	  fi; command -v java >/dev/null; } || { echo 'java must be on the path for the Spark engine, got none; install Java 17 (openjdk-17-jre-headless)' >&2; exit 1; }
 
 bench: .venv/demo.stamp
 	$(BIN)/python benchmarks/local_engine.py
@@ -40,7 +48,7 @@ $(BIN)/python:
 	@touch $@
 
 .venv/dev.stamp: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[experiments,dev]'
+	$(BIN)/python -m pip install --quiet --editable '.[experiments,spark,dev]'
 	@touch $@ .venv/demo.stamp
 
 .venv/setup.stamp: pyproject.toml | $(BIN)/python

@@ -11,6 +11,7 @@ from scipy import stats
 from conftest import FALSE_ALARM
 from hubbub import Engine
 from hubbub.engines import LocalEngine, TrustedAggregator
+from hubbub.engines.spark import SparkEngine
 from hubbub.errors import InvalidInput
 from hubbub.statistics import (
     Ball,
@@ -26,6 +27,7 @@ from hubbub.statistics import (
     Stacked,
 )
 from hubbub.statistics.base import Statistic
+from spark_support import shared_session
 
 ENGINES: dict[str, Callable[[int | None], Engine]] = {
     "local": lambda seed: LocalEngine(computes=3, tolerated=2, seed=seed),
@@ -34,7 +36,9 @@ ENGINES: dict[str, Callable[[int | None], Engine]] = {
     "local, sealed": lambda seed: LocalEngine(computes=3, tolerated=2, seed=seed, seal=True),
     "local, sealed hybrid": lambda seed: LocalEngine(computes=2, tolerated=2, seed=seed, seal="MLKEM768-X25519"),
     "trusted": lambda seed: TrustedAggregator(seed=seed),
+    "spark": lambda seed: SparkEngine(computes=3, tolerated=2, seed=seed, session=shared_session(), partitions=3),
 }
+RELEASES = {"spark": (8, 125)}  # and coordinates: as many draws as elsewhere, in fewer jobs
 STATISTICS: dict[str, Statistic] = {
     "regression in a box": Regression(Box((1.0, 0.5), 2.0)),
     "regression in a ball": Regression(Ball(1.0, 2, y=2.0, weight=0.5), target_square=True),
@@ -91,12 +95,13 @@ def test_release_carries_what_its_guarantee_depends_on(make, rng: np.random.Gene
 
 
 def test_noise_has_the_stated_standard_deviation(make, rng: np.random.Generator):
-    """Chi-squared over 200 releases of 5 coordinates; false alarm FALSE_ALARM."""
-    statistic = Means((1.0,) * 5)
+    """Chi-squared over 1000 draws: 200 releases of 5 coordinates, or as RELEASES says; false alarm FALSE_ALARM."""
+    number, coordinates = next((size for name, size in RELEASES.items() if ENGINES[name] is make), (200, 5))
+    statistic = Means((1.0,) * coordinates)
     rows = rows_for(statistic, rng, n=12)
     exact = statistic.vectors(rows).sum(axis=0)
     engine = make(99)
-    releases = [engine.private_sum(rows, statistic, 3.0) for _ in range(200)]
+    releases = [engine.private_sum(rows, statistic, 3.0) for _ in range(number)]
     z = np.concatenate([(r.value - exact) / r.noise_std for r in releases])
     low, high = stats.chi2(z.size).interval(1 - FALSE_ALARM)
     assert low < np.sum(z**2) < high

@@ -89,7 +89,7 @@ def demo(
 
 @app.command
 def fit(
-    file: Annotated[Path, Parameter(help="CSV file with a header; one row is one client.")],
+    file: Annotated[Path, Parameter(help="CSV file with a header, or Parquet file or folder; one row is one client.")],
     *,
     target: Annotated[str, Parameter(help="Name of the column to predict.")],
     epsilon: Epsilon,
@@ -113,6 +113,10 @@ def fit(
         Parameter(help="auto: noise-aware (or the quick shrinkage) for the method auto, regularised for the others."),
     ] = "auto",
     prior_scale: PriorScale = None,
+    engine: Annotated[
+        Literal["local", "spark"],
+        Parameter(help="local: in this process. spark: the file stays in Spark, on this machine or a cluster."),
+    ] = "local",
     seal: Annotated[bool, Parameter(negative="", help="Encrypt and open every share (slower).")] = False,
     ledger: Annotated[Path | None, Parameter(help="Charge this ledger file; refuse what overspends it.")] = None,
     total_epsilon: Annotated[float | None, Parameter(help="Total epsilon of a new ledger.")] = None,
@@ -125,8 +129,8 @@ def fit(
     """Fit a Bayesian linear regression, every row of the file playing one client.
 
     The method auto finds privately where columns lie and fits an intercept; the others take columns and
-    target to be centred. Everything runs in this process; the privacy report says what the result may
-    reveal to others.
+    target to be centred. Everything runs in this process, or on Spark with --engine spark; the privacy
+    report says what the result may reveal to others.
 
     For example:
 
@@ -134,12 +138,13 @@ def fit(
         hubbub fit data.csv --target y --epsilon 1 --delta 1e-5 --x-bound age=0:99,dose=3 --y-bound 0:9 --out model.json
         hubbub fit data.csv --target y --epsilon 1 --delta 1e-5 --x-norm 1 --y-bound 1 --release release.json
         hubbub fit d.csv --target y --epsilon 1 --delta 1e-6 --x-bound 1 --y-bound 1 --ledger l.json --total-epsilon 3
+        hubbub fit rows.parquet --engine spark --target y --epsilon 1 --delta 1e-8 --x-bound 7.5 --y-bound 7.5
     """
     from hubbub.cli.fit import run
 
     run(
         file, target, epsilon, delta, x_bound, x_norm, y_bound, features, intercept, computes, tolerate, method,
-        posterior, prior_scale, seal, ledger, total_epsilon, plot, out, release, seed, json,
+        posterior, prior_scale, seal, ledger, total_epsilon, plot, out, release, seed, json, engine,
     )  # fmt: skip
 
 

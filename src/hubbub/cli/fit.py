@@ -2,22 +2,40 @@
 
 from __future__ import annotations
 
+import re
 import time
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 
 from hubbub.arrays import Floats
 from hubbub.cli.model import plot_model, print_model
-from hubbub.cli.output import PICTURES, check_distinct, check_writable, console, errors, print_json
-from hubbub.cli.table import parse_numbers, parse_ranges, read_table
+from hubbub.cli.output import PICTURES, check_distinct, check_writable, console, errors, print_json, progress
+from hubbub.cli.table import ParquetTable, Table, parse_numbers, parse_ranges, read_table
 from hubbub.engines import LocalEngine
+from hubbub.engines.spark import SparkEngine
+from hubbub.engines.spark_table import SparkTable
 from hubbub.errors import InvalidInput, invalid
 from hubbub.estimators.linear_regression import Method, PosteriorKind, PrivateLinearRegression
 from hubbub.estimators.stored import StoredModel
 from hubbub.models.forecast import advice, forecast
+from hubbub.models.rounds import Engine
 from hubbub.privacy import Budget, Ledger, check_population
+
+EngineName = Literal["local", "spark"]
+
+
+@dataclass(frozen=True)
+class _Data:
+    """What the estimator is given: two arrays, or a table that stays in Spark and its target's name."""
+
+    X: Any
+    y: Any
+    clients: int
 
 
 def run(
@@ -25,6 +43,7 @@ def run(
     features: str | None, intercept: bool | None, computes: int, tolerate: int, method: Method,
     posterior: PosteriorKind, prior_scale: str | None, seal: bool, ledger: Path | None, total_epsilon: float | None,
     plot: Path | None, out: Path | None, release: Path | None, seed: int | None, json: bool,
+    engine: EngineName = "local",
 ) -> None:  # fmt: skip
     """Read, fit, print."""
     started = time.perf_counter()
@@ -34,35 +53,37 @@ def run(
     check_writable("--out", out, endings=(".json",))
     check_writable("--release", release, endings=(".json",))
     _check_options(x_bound, x_norm, method, posterior, prior_scale, release)
+    _check_engine(engine, method, seal)
     purse = _ledger(ledger, total_epsilon, budget)
-    table = read_table(file)
-    names = _feature_names(features, target, table.header)
-    y = table.numbers([target])[:, 0]
-    X = table.numbers(names)
-    check_population(len(y), tolerate)
-    _check_constant(names, X)
+    table = SparkTable.read(_address(file)) if engine == "spark" else read_table(file)
+    names = _feature_names(features, target, table.columns if isinstance(table, SparkTable) else table.header)
+    data = _in_spark(table, names, target) if isinstance(table, SparkTable) else _at_hand(table, names, target)
+    check_population(data.clients, tolerate)
+    if engine == "local":
+        _check_constant(names, data.X)
     scales = None if prior_scale is None else parse_numbers(prior_scale, names, "prior_scale")
 
     x_ranges = None if x_bound is None else parse_ranges(x_bound, names)
     y_range = parse_ranges(y_bound, [target], "y_bound")
-    _warn_if_hopeless(len(y), len(names), budget, tolerate, method)
+    _warn_if_hopeless(data.clients, len(names), budget, tolerate, method)
 
-    model = PrivateLinearRegression(
-        budget=budget,
-        x_bound=x_ranges,
-        x_norm=x_norm,
-        y_bound=y_range,
-        fit_intercept="auto" if intercept is None else intercept,
-        prior_scale=scales,
-        method=method,
-        posterior=posterior,
-        engine=LocalEngine(computes=computes, tolerated=tolerate, seal=seal, seed=seed),
-        ledger=purse,
-    ).fit(X, y)
+    with _running(engine, computes, tolerate, seal, seed) as where:
+        model = PrivateLinearRegression(
+            budget=budget,
+            x_bound=x_ranges,
+            x_norm=x_norm,
+            y_bound=y_range,
+            fit_intercept="auto" if intercept is None else intercept,
+            prior_scale=scales,
+            method=method,
+            posterior=posterior,
+            engine=where,
+            ledger=purse,
+        ).fit(data.X, data.y)
     stored = StoredModel.of(model, names, target)
     seconds = time.perf_counter() - started
     if json:
-        print_json({**stored.summary(), "n": len(y), "epsilon": epsilon, "delta": delta, "method": method,
+        print_json({**stored.summary(), "n": data.clients, "epsilon": epsilon, "delta": delta, "method": method,
                     "privacy": stored.privacy, "ledger": None if purse is None else purse.as_dict(),
                     "seconds": seconds})  # fmt: skip
     else:
@@ -77,6 +98,46 @@ def run(
     if plot is not None:
         title = f"{target}, {budget}-DP" + ("" if model.privacy_.is_guarantee else " (simulation, not a guarantee)")
         plot_model(plot, stored, title, scales, model.release_.noise_budget() if method == "auto" else None)
+
+
+def _at_hand(table: Table | ParquetTable, names: list[str], target: str) -> _Data:
+    """Arrays in this process."""
+    y = table.numbers([target])[:, 0]
+    return _Data(table.numbers(names), y, len(y))
+
+
+def _in_spark(table: SparkTable, names: list[str], target: str) -> _Data:
+    """Rows that Spark reads where they are; they are only counted here."""
+    chosen = table.select([*names, target])
+    return _Data(chosen, target, chosen.shape[0])
+
+
+@contextmanager
+def _running(kind: EngineName, computes: int, tolerate: int, seal: bool, seed: int | None) -> Iterator[Engine]:
+    """The engine; with Spark, a bar shows its tasks."""
+    if kind == "local":
+        yield LocalEngine(computes=computes, tolerated=tolerate, seal=seal, seed=seed)
+        return
+    with progress() as bar:
+        task = bar.add_task("Spark tasks", total=None)
+
+        def tick(done: int, known: int) -> None:
+            bar.update(task, completed=done, total=known)
+
+        yield SparkEngine(computes=computes, tolerated=tolerate, seed=seed, tick=tick)
+
+
+def _check_engine(engine: EngineName, method: Method, seal: bool) -> None:
+    """Refuse what the Spark engine does not do."""
+    if engine == "spark" and method != "auto":
+        raise invalid("method", "auto for the engine spark", method, "use --method auto")
+    if engine == "spark" and seal:
+        raise InvalidInput("seal must be left out for the engine spark, got --seal; nothing leaves the cluster")
+
+
+def _address(file: Path) -> str:
+    """The path as it was typed: `s3a://bucket/key` has lost a slash on its way through Path."""
+    return re.sub(r"^([a-z][a-z0-9+.-]+):/(?!/)", r"\1://", str(file))
 
 
 def _warn_if_hopeless(clients: int, features: int, budget: Budget, tolerate: int, method: Method) -> None:
@@ -106,7 +167,7 @@ def _check_options(
         raise invalid("prior-scale", "left out for posterior shrinkage", prior_scale, "use --posterior noise-aware")
 
 
-def _feature_names(features: str | None, target: str, header: tuple[str, ...]) -> list[str]:
+def _feature_names(features: str | None, target: str, header: Sequence[str]) -> list[str]:
     if target not in header:
         raise InvalidInput(f"target must be one of {', '.join(header)}, got target={target}; check the spelling")
     if features is None:

@@ -1,4 +1,4 @@
-"""Reading a CSV file, with one clear line for whatever is wrong in it."""
+"""Reading a CSV or Parquet file, with one clear line for whatever is wrong in it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -51,8 +52,51 @@ class Table:
         return value
 
 
-def read_table(path: Path) -> Table:
-    """The file's header and rows; comma, semicolon or tab are recognised from the header."""
+@dataclass(frozen=True)
+class ParquetTable:
+    """A Parquet file (or a folder of them); columns are read when they are asked for."""
+
+    path: Path
+    header: tuple[str, ...]
+    file: Any
+
+    def numbers(self, names: Sequence[str]) -> Floats:
+        """(n, len(names)) finite numbers of these columns."""
+        from hubbub.engines.spark_task import arrow_blocks
+
+        for name in names:
+            if name not in self.header:
+                raise InvalidInput(
+                    f"column must be one of {', '.join(self.header)}, got column={name}; check the spelling"
+                )
+        blocks = list(arrow_blocks(self.file.to_batches(columns=list(names)), names))
+        return np.vstack([np.empty((0, len(names))), *blocks])
+
+
+def _read_parquet(path: Path) -> ParquetTable:
+    try:
+        import pyarrow  # type: ignore[import-untyped]  # ships no types
+        import pyarrow.dataset as dataset  # type: ignore[import-untyped]
+    except ImportError:
+        raise InvalidInput(f"file must be CSV without pyarrow, got file={path}; install hubbub[spark]") from None
+    try:
+        file = dataset.dataset(path, format="parquet")
+    except (OSError, pyarrow.ArrowException) as error:
+        what = " ".join(str(error).split())[:200]
+        raise InvalidInput(f"file must be readable Parquet, got file={path}: {what}; check the path") from None
+    return ParquetTable(path, tuple(file.schema.names), file)
+
+
+def _is_parquet(path: Path) -> bool:
+    return path.suffix.lower() == ".parquet" or (path.is_dir() and any(path.glob("*.parquet")))
+
+
+def read_table(path: Path) -> Table | ParquetTable:
+    """The file's header and rows; comma, semicolon or tab are recognised from a CSV file's header."""
+    return _read_parquet(path) if _is_parquet(path) else _read_csv(path)
+
+
+def _read_csv(path: Path) -> Table:
     try:
         with open(path, newline="", encoding="utf-8-sig") as file:
             first = file.readline()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -13,6 +14,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hubbub.arrays import Floats, finite_rows
 from hubbub.engines import LocalEngine
+from hubbub.engines.spark import SparkEngine
+from hubbub.engines.spark_table import SparkTable
 from hubbub.errors import InvalidInput, PrivacyLeakWarning, invalid
 from hubbub.estimators.intervals import intervals
 from hubbub.estimators.release import RegressionRelease, checked_prior
@@ -22,7 +25,7 @@ from hubbub.models.linear_regression import DEVIATIONS_SHARE, Fit, fit_plain, fi
 from hubbub.models.posterior import LinearPosterior
 from hubbub.models.repair import Repair
 from hubbub.models.rounds import Engine
-from hubbub.models.scaled import ScaledFit, fit_scaled, shares
+from hubbub.models.scaled import ScaledFit, each_block, fit_scaled, moved, shares
 from hubbub.privacy import Budget, Ledger, PrivacyReport, current_ledger, split
 from hubbub.statistics import Box
 from hubbub.statistics.bounds import positive
@@ -105,16 +108,21 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         self.draws = draws
 
     def fit(self, X: Any, y: Any) -> PrivateLinearRegression:
-        """Run the private rounds over the rows (one client each) and form the posterior."""
+        """Run the private rounds over the rows (one client each) and form the posterior.
+
+        X can be a SparkTable and y the name of its target column: its rows stay where they are, and are not looked
+        at beyond the rounds (method "auto", public bounds).
+        """
         budget = self._checked_budget()
-        rows = self._rows(X, y)
+        rows = self._table(X, y) if isinstance(X, SparkTable) else self._rows(X, y)
         checked_prior(rows.shape[1] - 1, self.prior_scale, self.prior_mean, self.posterior, self.draws)
         ranges, caveats = self._ranges(rows)
-        engine = LocalEngine(computes=3) if self.engine is None else self.engine
+        engine = self._engine_for(rows)
         ledger = current_ledger() if self.ledger is None else self.ledger
         if self.method == "auto":
             self._fit_scaled(rows, ranges, caveats, budget, engine, ledger)
         else:
+            assert isinstance(rows, np.ndarray)  # as _table has seen to
             widest = np.abs(ranges).max(axis=1)
             box = Box(tuple(widest[:-1].tolist()), float(widest[-1]))
             self._fit_box(rows, box, budget, engine, ledger)
@@ -126,7 +134,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
 
     def _fit_scaled(
         self,
-        rows: Floats,
+        rows: Floats | SparkTable,
         ranges: Floats,
         caveats: tuple[str, ...],
         budget: Budget,
@@ -138,7 +146,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         half = np.abs(ranges - middle[:, None]).max(axis=1)
         box = Box(tuple(half[:-1].tolist()), float(half[-1]))
         fit = fit_scaled(
-            rows - middle,
+            each_block(rows, partial(moved, middle=middle), len(ranges)),
             box,
             split(budget, shares(self.x_norm)),
             engine,
@@ -147,10 +155,10 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
             ledger=ledger,
         )
         columns = fit.released.columns
-        moved = replace(fit.released, columns=Columns(columns.centre + middle, columns.scale, columns.doubt))
-        self.fit_: Fit | ScaledFit = ScaledFit(moved, fit.rounds)
+        released = replace(fit.released, columns=Columns(columns.centre + middle, columns.scale, columns.doubt))
+        self.fit_: Fit | ScaledFit = ScaledFit(released, fit.rounds)
         self.privacy_ = PrivacyReport(budget, fit.rounds, caveats)
-        self.release_ = RegressionRelease(moved, tuple(feature_names(self)), "y", self.privacy_.as_dict())
+        self.release_ = RegressionRelease(released, tuple(feature_names(self)), "y", self.privacy_.as_dict())
         kind = "shrinkage" if self.posterior == "shrinkage" else "noise-aware"
         self.posterior_: LinearPosterior = self.release_.posterior(
             prior_scale=self.prior_scale, prior_mean=self.prior_mean, kind=kind, draws=self.draws
@@ -272,18 +280,39 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
             raise InvalidInput(f"X must have no constant column, got one value throughout X[:, {constant[0]}]; drop it")
         return np.hstack([X, y])
 
-    def _ranges(self, rows: Floats) -> tuple[Floats, tuple[str, ...]]:
+    def _table(self, table: SparkTable, target: Any) -> SparkTable:
+        """The table's features, then its target; everything that needs its rows at hand is refused."""
+        if not isinstance(target, str) or target not in table.columns or len(table.columns) < 2:
+            bound = f"the name of one of several columns, {', '.join(table.columns)}"
+            raise invalid("y", bound, repr(target), "name the target column")
+        if self.method != "auto":
+            raise invalid("method", "'auto' for a SparkTable", repr(self.method), "leave it out")
+        names = [name for name in table.columns if name != target]
+        self.n_features_in_, self.feature_names_in_ = len(names), np.array(names, dtype=object)
+        return table.select([*names, target])
+
+    def _engine_for(self, rows: Floats | SparkTable) -> Engine:
+        if not isinstance(rows, SparkTable):
+            return LocalEngine(computes=3) if self.engine is None else self.engine
+        engine = SparkEngine(computes=3) if self.engine is None else self.engine
+        if not isinstance(engine, SparkEngine):
+            raise invalid("engine", "a SparkEngine for a SparkTable", repr(engine), "use SparkEngine(computes=3)")
+        return engine
+
+    def _ranges(self, rows: Floats | SparkTable) -> tuple[Floats, tuple[str, ...]]:
         """(d + 1, 2) public intervals of features and target, or read off the data with a warning."""
         d = rows.shape[1] - 1
         asked = ("y_bound",) if self.x_norm is not None else ("x_bound", "y_bound")
         leaks = [field for field in asked if getattr(self, field) is None]
+        if leaks and isinstance(rows, SparkTable):
+            raise invalid(leaks[0], "given for a SparkTable", None, "its rows are not looked at: give the public bound")
         for field in leaks:
             warnings.warn(
                 f"{field} was taken from the data, which reveals something about it; pass the public bound",
                 PrivacyLeakWarning,
                 stacklevel=3,
             )
-        widest = np.abs(rows).max(axis=0)
+        widest = np.ones(d + 1) if isinstance(rows, SparkTable) else np.abs(rows).max(axis=0)
         widest[-1] = widest[-1] or 1.0
         if self.x_norm is not None:
             x = np.tile([-float(self.x_norm), float(self.x_norm)], (d, 1))

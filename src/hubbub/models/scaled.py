@@ -8,12 +8,15 @@ and the posterior makes up for it.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
 
 import numpy as np
 
 from hubbub.arrays import Floats, finite_rows
+from hubbub.errors import invalid
 from hubbub.models.columns import Columns, cautious_target, read_columns
 from hubbub.models.released import Released
 from hubbub.models.rounds import Engine, Rounds
@@ -27,6 +30,19 @@ _SPREAD_SHARE = 0.85  # and spends this part of it on them: the rest is for the 
 _SPREAD_DOUBT = 0.3  # of the log scale of a column, where all have one
 
 
+class LazyRows(Protocol):
+    """Rows that stay where they are, say in a cluster: what is to be done to them is done there, block by block."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(N, columns)."""
+        ...
+
+    def map(self, step: Callable[[Floats], Floats], columns: int) -> LazyRows:
+        """The same clients after one more step, which leaves that many columns."""
+        ...
+
+
 @dataclass(frozen=True)
 class ScaledFit:
     """What the two rounds gave."""
@@ -36,7 +52,7 @@ class ScaledFit:
 
 
 def fit_scaled(
-    rows: Floats,
+    rows: Floats | LazyRows,
     bound: Box,
     multipliers: Sequence[float],
     engine: Engine,
@@ -50,18 +66,29 @@ def fit_scaled(
     `norm` bounds the length of x in place of the box, and takes its columns to be of one kind: they get a common
     scale, and their means are released themselves.
     """
-    rows = _bounded(finite_rows("rows", rows, bound.features + 1), bound, norm)
+    width = bound.features + 1
+    rows = each_block(_checked(rows, width), partial(_bounded, bound=bound, norm=norm), width)
     first = column_statistic(bound, norm)
     with Rounds(engine, ledger, list(zip(("columns", "regression"), multipliers, strict=True))) as rounds:
         columns = cautious_target(_columns(first, rounds.run(rows, first), intercept))
-        standard = (rows - columns.centre) / columns.scale
-        if intercept:
-            standard = np.hstack([np.ones((rows.shape[0], 1)), standard])
+        standard = each_block(rows, partial(_standard, columns=columns, intercept=intercept), width + int(intercept))
         ball = choose_ball(rows.shape[0], bound.features + int(intercept), multipliers[1])
         statistic = Regression(ball, target_square=True)
         release = rounds.run(standard, statistic)
     sums = statistic.unflatten(release.value)
     return ScaledFit(Released(sums, release.n, release.noise_std, ball, columns, intercept), rounds.done)
+
+
+def each_block(rows: Floats | LazyRows, step: Callable[[Floats], Floats], columns: int) -> Floats:
+    """The rows after this step: an array now, lazy rows when an engine comes to them."""
+    if isinstance(rows, np.ndarray):
+        return step(rows)
+    return rows.map(step, columns)  # type: ignore[return-value]  # all that is done with it: shape, map and the engine
+
+
+def moved(rows: Floats, middle: Floats) -> Floats:
+    """The rows with their middle taken away, as a step."""
+    return rows - middle
 
 
 def shares(norm: float | None = None) -> tuple[float, float]:
@@ -89,6 +116,19 @@ def choose_ball(clients: int, columns: int, multiplier: float) -> Ball:
     radius = size * math.sqrt(columns)
     y = min(size, 1.0) * max(0.95, 0.55 * plenty - 0.8)  # rows of that radius are shortened by about min(size, 1)
     return Ball(radius, columns, y=y, weight=radius / y)
+
+
+def _checked(rows: Floats | LazyRows, columns: int) -> Floats | LazyRows:
+    if isinstance(rows, np.ndarray):
+        return finite_rows("rows", rows, columns)
+    if rows.shape[1] != columns:
+        raise invalid("rows", f"a table with {columns} columns", f"{rows.shape[1]} columns", "check the columns")
+    return rows
+
+
+def _standard(rows: Floats, columns: Columns, intercept: bool) -> Floats:
+    standard = (rows - columns.centre) / columns.scale
+    return np.hstack([np.ones((rows.shape[0], 1)), standard]) if intercept else standard
 
 
 def _bounded(rows: Floats, bound: Box, norm: float | None) -> Floats:

@@ -161,6 +161,7 @@ class PrivacyReport:
 
 SETTINGS = {
     "one process": "all parties were simulated in one process: whoever ran it could see the samples",
+    "one Spark cluster": "all parties were simulated on one Spark cluster: whoever runs it could see the samples",
     "trusted aggregator": "one trusted party saw every sample and added the noise",
 }
 

@@ -1,0 +1,169 @@
+"""What happens inside a Spark task: blocks of rows in, one record out; then records are added up.
+
+A record holds the sums of all M Computes over one partition. They travel together, so a task that is run twice can
+never mix the shares of two attempts (docs/spark.md). Nothing here imports pyspark.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from hubbub.arrays import Floats, Words, finite_rows
+from hubbub.errors import InvalidInput
+from hubbub.randomness import Randomness
+from hubbub.roles import RoundPlan, share_out
+from hubbub.securesum import Sharing, Tally
+
+SCHEMA = "part bigint, words binary, clients bigint, problem string"
+"""A record as a row: where it was made, its words, how many clients are in them, or why there are none."""
+
+Step = Callable[[Floats], Floats]
+"""What is done to a block of rows before the statistic sees it."""
+Row = tuple[int, bytes, int, str | None]
+
+
+@dataclass(frozen=True)
+class Record:
+    """What one task hands on: words to be added up, or the first problem that was met."""
+
+    words: Words = field(repr=False)
+    clients: int
+    problem: str | None = None
+
+    def row(self, part: int) -> Row:
+        """The values of SCHEMA."""
+        return part, self.words.tobytes(), self.clients, self.problem
+
+    @classmethod
+    def of(cls, words: bytes, clients: int, problem: str | None) -> Record:
+        """Back from a row's values."""
+        return cls(np.frombuffer(words, dtype=np.uint64), clients, problem)
+
+
+@dataclass(frozen=True)
+class ShareOut:
+    """The clients' road over one partition: check, prepare, share out. Sent to the workers as it is.
+
+    Without a key every call draws from a stream of its own, keyed by the operating system of the machine it runs on;
+    with one (a simulation) the stream depends on the key and the partition alone.
+    """
+
+    plan: RoundPlan
+    computes: int
+    sharing: Sharing
+    key: bytes | None = field(repr=False)
+    steps: tuple[Step, ...] = ()
+
+    def record(self, part: int, blocks: Iterable[Floats]) -> Record:
+        """The M sums over all blocks of a partition. A bad row makes it a problem: nothing of the others is shown."""
+        stream = self._stream(part)
+        tally = Tally(self.computes, self.plan.dimension, stream, self.sharing)
+        clients = 0
+        try:
+            for block in blocks:
+                share_out(self.plan, self._prepared(block), tally, stream)
+                clients += block.shape[0]
+        except InvalidInput as error:
+            return Record(np.zeros(0, dtype=np.uint64), 0, str(error))
+        return Record(tally.sums.reshape(-1), clients)
+
+    def _prepared(self, block: Floats) -> Floats:
+        for step in self.steps:
+            block = step(block)
+        return block
+
+    def _stream(self, part: int) -> Randomness:
+        if self.key is None:
+            return Randomness.system()
+        return Randomness(hashlib.sha256(self.key + part.to_bytes(8, "big")).digest(), "SIMULATION")
+
+
+def added(records: Iterable[Record]) -> Record | None:
+    """All records as one, or None where there are none; one problem is enough to spoil the whole."""
+    total: Words | None = None
+    clients, problem = 0, None
+    for record in records:
+        problem = problem or record.problem
+        if problem is not None:
+            total, clients = np.zeros(0, dtype=np.uint64), 0
+        elif total is None:
+            total, clients = record.words.copy(), record.clients
+        else:
+            total += record.words
+            clients += record.clients
+    return None if total is None else Record(total, clients, problem)
+
+
+def array_blocks(blocks: Iterable[object], columns: int) -> Iterator[Floats]:
+    """NumPy blocks, each checked; a number that is not finite is named with its column."""
+    for block in blocks:
+        try:
+            yield finite_rows("rows", block, columns)
+        except InvalidInput as error:
+            raise InvalidInput(f"{error} (row numbers count within a block)") from None
+
+
+def arrow_blocks(batches: Iterable[Any], names: Sequence[str]) -> Iterator[Floats]:
+    """Arrow batches as (n, columns) numbers; text is read as numbers, and what is not finite is named."""
+    for batch in batches:
+        rows = np.empty((batch.num_rows, len(names)))
+        for position, name in enumerate(names):
+            rows[:, position] = _numbers(name, batch.column(position))
+        yield rows
+
+
+def _numbers(name: str, column: Any) -> Floats:
+    """One Arrow column as finite numbers, or one line that names the column and the value."""
+    import pyarrow as pa  # type: ignore[import-untyped]  # ships no types
+
+    text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+    try:
+        values = _parsed(column) if text else column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    except pa.ArrowException:
+        raise InvalidInput(f"column {name} must hold numbers, got {column.type}; convert it or leave it out") from None
+    bad = np.flatnonzero(~np.isfinite(values))
+    if bad.size:
+        cell = column[int(bad[0])].as_py()
+        what = "empty" if cell is None or not str(cell).strip() else repr(cell)
+        raise InvalidInput(
+            f"column {name} must hold finite numbers, got {what}; correct or drop that row, or leave the column out"
+        )
+    return np.asarray(values, dtype=np.float64)
+
+
+def _parsed(column: Any) -> Floats:
+    """Text as numbers, all at once where that works; NaN for what is not a number."""
+    import pyarrow as pa
+
+    try:
+        return np.asarray(column.cast(pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)
+    except pa.ArrowInvalid:
+        return np.array([_number(cell) for cell in column.to_pylist()])
+
+
+def _number(cell: str | None) -> float:
+    try:
+        return float(cell) if cell is not None else np.nan
+    except ValueError:
+        return np.nan
+
+
+def records_of(batches: Iterable[Any]) -> Iterator[Record]:
+    """The records in Arrow batches of SCHEMA."""
+    for batch in batches:
+        for row in batch.to_pylist():
+            yield Record.of(row["words"], row["clients"], row["problem"])
+
+
+def as_batch(part: int, record: Record) -> Any:
+    """One record as an Arrow batch of SCHEMA."""
+    import pyarrow as pa
+
+    fields = [("part", pa.int64()), ("words", pa.binary()), ("clients", pa.int64()), ("problem", pa.string())]
+    columns = [pa.array([value], kind) for value, (_, kind) in zip(record.row(part), fields, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
