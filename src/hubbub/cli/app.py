@@ -280,7 +280,7 @@ def bench_table1(
     ] = "auto",
     seal: Annotated[bool, Parameter(negative="", help="Also measure sealing: HPKE, and session keys.")] = False,
     workers: Annotated[int | None, Whole, Parameter(help="Processes [default: one per core].")] = None,
-    repeats: Annotated[int, Whole, Parameter(help="How often a quick cell is measured; the best counts.")] = 3,
+    repeats: Annotated[int, Whole, Parameter(help="How often a quick cell is measured; the best counts.")] = 10,
     plot: Annotated[Path | None, Parameter(help="Also write the picture here (png, svg or pdf).")] = None,
     json: Json = False,
 ) -> None:

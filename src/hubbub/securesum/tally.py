@@ -21,7 +21,7 @@ Sharing = Literal["auto", "raw", "seeds"]
 """How masks are made: drawn as words, or expanded from seeds by the client and again by the Compute."""
 
 BLOCK_WORDS = 1 << 16  # 512 KB an array: vector and mask of a block stay in the second-level cache
-_WIDE = 1024  # columns of a block where vectors are long
+_WIDE = 2048  # columns of a block where vectors are long
 _FOLD, _FEW = 512, 4  # rows shorter than this are added several at a time; so few rows one by one
 
 Block = tuple[slice, slice]
