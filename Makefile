@@ -1,7 +1,7 @@
 # Short names for everything one does with hubbub. Needs Python 3.11+, pip and make.
 PYTHON ?= python3
 BIN := .venv/bin
-ALL_EXTRAS := service,spark,vi,experiments,dev
+ALL_EXTRAS := service,postgresql,spark,vi,experiments,dev
 
 .PHONY: demo test test-fast lint format bench setup clean
 
@@ -40,7 +40,7 @@ $(BIN)/python:
 	@touch $@
 
 .venv/dev.stamp: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[experiments,dev]'
+	$(BIN)/python -m pip install --quiet --editable '.[experiments,service,dev]'
 	@touch $@ .venv/demo.stamp
 
 .venv/setup.stamp: pyproject.toml | $(BIN)/python

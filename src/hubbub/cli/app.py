@@ -293,3 +293,62 @@ def bench_table1(
     from hubbub.cli.bench import run_table1
 
     run_table1(cells, computes, engine, shares, seal, workers, repeats, plot, json)
+
+
+compute = App(name="compute", help="Run one Compute node (needs the extra `service`).", help_format="plaintext")
+app.command(compute)
+
+
+@compute.command(name="init")
+def compute_init(
+    folder: Annotated[Path, Parameter(help="A new folder for keys, configuration and database.")],
+    *,
+    name: Annotated[str | None, Parameter(help="As studies will call it [default: the folder's name].")] = None,
+    listen: Annotated[str, Parameter(help="Address and port to listen on.")] = "127.0.0.1:8000",
+    database: Annotated[str, Parameter(help="SQLite file or PostgreSQL URL.")] = "sqlite:///compute.db",
+    suite: Annotated[
+        Literal["X25519", "MLKEM768-X25519"], Parameter(help="What shares are sealed with; the second is post-quantum.")
+    ] = "X25519",
+    json: Json = False,
+) -> None:
+    """Make the keys and the configuration file of a new Compute.
+
+    For example:
+
+        hubbub compute init my-compute --listen 0.0.0.0:8443
+        hubbub compute init my-compute --database postgresql+psycopg://hubbub@localhost/hubbub
+    """
+    from hubbub.cli.compute import init
+
+    init(folder, name, listen, database, suite, json)
+
+
+@compute.command(name="serve")
+def compute_serve(*, config: Annotated[Path, Parameter(help="The file that `hubbub compute init` wrote.")]) -> None:
+    """Serve until stopped; logs are JSON lines on standard error.
+
+    For example:
+
+        hubbub compute serve --config my-compute/compute.toml
+    """
+    from hubbub.cli.compute import serve
+
+    serve(config)
+
+
+@compute.command(name="status")
+def compute_status(
+    url: Annotated[str, Parameter(help="Address of a Compute, such as http://127.0.0.1:8000.")],
+    *,
+    authority: Annotated[Path | None, Parameter(help="PEM file that its certificate is checked with.")] = None,
+    json: Json = False,
+) -> None:
+    """Show what a Compute is doing: studies, reports, rosters, ledger.
+
+    For example:
+
+        hubbub compute status http://127.0.0.1:8000
+    """
+    from hubbub.cli.compute import status
+
+    status(url, authority, json)
