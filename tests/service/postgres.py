@@ -40,12 +40,12 @@ class PrivatePostgres:
         self._run("pg_ctl", "-D", self.folder / "data", "-m", mode, "-w", "stop")
 
     def database(self) -> str:
-        """The URL of a fresh database."""
+        """The URL of a fresh schema, which is a database of its own to whoever uses it."""
         self._count += 1
         name = f"t{self._count}"
         with psycopg.connect(host=str(self.folder), user="hubbub", dbname="postgres", autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {name}")
-        return f"postgresql+psycopg://hubbub@/{name}?host={self.folder}"
+            connection.execute(f"CREATE SCHEMA {name}")
+        return f"postgresql+psycopg://hubbub@/postgres?host={self.folder}&options=-csearch_path%3D{name}"
 
     def remove(self) -> None:
         self.stop()
