@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.service.devnet import LocalComputes
-from hubbub.service.node import Limits
 from service.postgres import PrivatePostgres, available
 from service.stage import M, Stage, make_stage
 
@@ -36,9 +34,3 @@ def stage(urls: list[str]) -> Iterator[Stage]:
     yield made
     for node in made.nodes:
         node.store.close()
-
-
-@pytest.fixture(scope="session")
-def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalComputes]:
-    with LocalComputes(tmp_path_factory.mktemp("live"), M, limits=Limits(simulation=True, studies=10_000)) as computes:
-        yield computes

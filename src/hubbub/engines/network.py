@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from hubbub.service.web import Patience, Web
 from hubbub.statistics import Statistic
 
 _STUDY_SECONDS = 24 * 3600.0
+_THREADS = 16
 
 
 @dataclass(frozen=True)
@@ -82,9 +84,8 @@ class NetworkEngine:
         live.analyst.open_round(record)
         live.rounds.append(record.label)
         for client, held in zip(live.clients, _parts(rows, self.holds), strict=True):
-            client.contribute(record, held)
-            if self.tick is not None:
-                self.tick(held.shape[0])
+            client.make(record, held)  # one after the other, so that a seed gives the same noise again
+        self._at_once(live.clients, lambda client: client.send(record))
         live.analyst.close(record)
         return live.analyst.release(record, setting="network on one machine", randomness=self._randomness)
 
@@ -104,14 +105,20 @@ class NetworkEngine:
         tokens = make_tokens(dict(zip(names, sizes, strict=True)))
         analyst.invite(tokens)
         outbox = Outbox(Path(self._folder.name) / f"{study.id[:16]}.db")
-        found = []
-        for name, (token, samples) in tokens.items():
-            client = Contributor(
-                study, name, outbox, self._web, samples, self._randomness, simulation=self.budget is None
-            )
-            client.enrol(token)
-            found.append(client)
-        return _Live(analyst, tuple(found))
+        simulation = self.budget is None
+        found = tuple(
+            Contributor(study, name, outbox, self._web, samples, self._randomness, simulation)
+            for name, (_, samples) in tokens.items()
+        )
+        self._at_once(found, lambda client: client.enrol(tokens[client.name][0]))
+        return _Live(analyst, found)
+
+    def _at_once(self, clients: Sequence[Contributor], work: Callable[[Contributor], object]) -> None:
+        """Several clients talk to the Computes at the same time, as they would."""
+        with ThreadPoolExecutor(min(_THREADS, len(clients))) as pool:
+            for _ in pool.map(work, clients):
+                if self.tick is not None:
+                    self.tick(1)
 
 
 def _parts(rows: Floats, size: int) -> Sequence[Floats]:

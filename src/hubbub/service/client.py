@@ -80,13 +80,21 @@ class Contributor:
         Raises RoundRefused or ReportRejected where a Compute says that they do not count, and Unreachable where one
         did not answer: then the same call again sends the same bytes.
         """
+        self.make(record, rows)
+        return self.send(record, sent)
+
+    def make(self, record: RoundRecord, rows: Floats) -> None:
+        """Check the round, make the reports and store them; nothing is done where that has been done before."""
         role, mark = record.checked(self.study), digest(record)
-        parcels = self.outbox.parcels(self.study.id, self.name, record.number, mark)
-        if not parcels:
+        if not self.outbox.parcels(self.study.id, self.name, record.number, mark):
             self._check_budget(record)
             parcels = self._make(record, role, finite_rows("rows", rows))
             self.outbox.put(self.study.id, self.name, record.number, mark, record.noise_multiplier, parcels)
-        for parcel in parcels:
+
+    def send(self, record: RoundRecord, sent: Callable[[int], None] | None = None) -> int:
+        """Send what is stored for this round and not yet confirmed. Returns the number of samples."""
+        mark = digest(record)
+        for parcel in self.outbox.parcels(self.study.id, self.name, record.number, mark):
             if not parcel.sent:
                 self._send(record, mark, parcel)
                 if sent is not None:

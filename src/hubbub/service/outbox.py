@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from hubbub.errors import InvalidInput
 from hubbub.service.signing import SigningKey
@@ -46,6 +48,7 @@ class Outbox:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
             self._db = sqlite3.connect(self.path, timeout=30, isolation_level=None, check_same_thread=False)
+            self._lock = threading.RLock()
             self._db.executescript(f"PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; {_SCHEMA}")
         except (OSError, sqlite3.Error) as error:
             raise InvalidInput(f"outbox must be a writable file, got outbox={path}: {error}; choose another") from None
@@ -56,33 +59,34 @@ class Outbox:
 
     def key(self, study: str, client: str) -> SigningKey:
         """The client's signing key in this study, made on first use."""
-        fresh = SigningKey.generate()
-        self._db.execute("INSERT OR IGNORE INTO keys VALUES (?, ?, ?, 0)", (study, client, fresh.data))
         query = "SELECT key FROM keys WHERE study = ? AND client = ?"
-        return SigningKey(self._db.execute(query, (study, client)).fetchone()[0])
+        if not self._run(query, (study, client)):
+            fresh = SigningKey.generate()
+            self._run("INSERT OR IGNORE INTO keys VALUES (?, ?, ?, 0)", (study, client, fresh.data))
+        return SigningKey(self._run(query, (study, client))[0][0])
 
     def enrolled(self, study: str, client: str) -> bool:
         """True where every Compute has confirmed the enrolment."""
         query = "SELECT enrolled FROM keys WHERE study = ? AND client = ?"
-        row = self._db.execute(query, (study, client)).fetchone()
-        return row is not None and bool(row[0])
+        rows = self._run(query, (study, client))
+        return bool(rows and rows[0][0])
 
     def mark_enrolled(self, study: str, client: str) -> None:
         """Remember that every Compute has confirmed."""
-        self._db.execute("UPDATE keys SET enrolled = 1 WHERE study = ? AND client = ?", (study, client))
+        self._run("UPDATE keys SET enrolled = 1 WHERE study = ? AND client = ?", (study, client))
 
     def multipliers(self, study: str, client: str) -> dict[int, float]:
         """The noise multiplier of every round that the client has taken part in."""
         query = "SELECT number, noise_multiplier FROM rounds WHERE study = ? AND client = ?"
-        return dict(self._db.execute(query, (study, client)).fetchall())
+        return dict(self._run(query, (study, client)))
 
     def parcels(self, study: str, client: str, number: int, digest: bytes) -> list[Parcel]:
         """What was made for this round already; refuses a round that has changed since."""
         query = "SELECT digest FROM rounds WHERE study = ? AND client = ? AND number = ?"
-        row = self._db.execute(query, (study, client, number)).fetchone()
-        if row is None:
+        found = self._run(query, (study, client, number))
+        if not found:
             return []
-        if row[0] != digest:
+        if found[0][0] != digest:
             raise InvalidInput(
                 f"round {number} must be the one that {client} has answered, got another in its place; do not take part"
             )
@@ -90,7 +94,7 @@ class Outbox:
             "SELECT compute, part, batch, body, sent FROM parcels WHERE study = ? AND client = ? AND number = ? "
             "ORDER BY part, compute"
         )
-        rows = self._db.execute(query, (study, client, number)).fetchall()
+        rows = self._run(query, (study, client, number))
         return [Parcel(compute, part, bool(batch), body, bool(sent)) for compute, part, batch, body, sent in rows]
 
     def put(
@@ -98,20 +102,25 @@ class Outbox:
     ) -> None:
         """Store all parcels of a round, or none: before any of them is sent."""
         rows = [(study, client, number, p.compute, p.part, int(p.batch), p.body) for p in parcels]
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
-            self._db.execute(
-                "INSERT INTO rounds VALUES (?, ?, ?, ?, ?)", (study, client, number, digest, noise_multiplier)
-            )
-            self._db.executemany("INSERT INTO parcels VALUES (?, ?, ?, ?, ?, ?, ?, 0)", rows)
-            self._db.execute("COMMIT")
-        except BaseException:
-            self._db.execute("ROLLBACK")
-            raise
+        with self._lock:
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                self._db.execute(
+                    "INSERT INTO rounds VALUES (?, ?, ?, ?, ?)", (study, client, number, digest, noise_multiplier)
+                )
+                self._db.executemany("INSERT INTO parcels VALUES (?, ?, ?, ?, ?, ?, ?, 0)", rows)
+                self._db.execute("COMMIT")
+            except BaseException:
+                self._db.execute("ROLLBACK")
+                raise
 
     def mark_sent(self, study: str, client: str, number: int, parcel: Parcel) -> None:
         """Remember that the Compute has confirmed this parcel."""
-        self._db.execute(
+        self._run(
             "UPDATE parcels SET sent = 1 WHERE study = ? AND client = ? AND number = ? AND compute = ? AND part = ?",
             (study, client, number, parcel.compute, parcel.part),
         )
+
+    def _run(self, query: str, values: tuple[object, ...]) -> list[Any]:
+        with self._lock:
+            return self._db.execute(query, values).fetchall()
