@@ -27,7 +27,7 @@ from hubbub.service.records import (
     check_client_name,
 )
 from hubbub.service.signing import KEY_BYTES, SigningKey
-from hubbub.service.web import Web
+from hubbub.service.web import Unreachable, Web
 from hubbub.statistics import Statistic
 from hubbub.statistics.preparation import Steps
 
@@ -83,9 +83,9 @@ class Analyst:
         self._everywhere("rounds", sign_record(record, self.key), wait_for=("round-under-way",))
 
     def close(self, record: RoundRecord) -> None:
-        """End the round at every Compute that answers; these pass it on to the others."""
+        """End the round at every Compute; one that confirms is enough, since it passes the close on to the others."""
         data = sign_record(CloseRecord(digest(self.study), digest(record)), self.key)
-        self._everywhere(f"rounds/{record.number}/close", data)
+        self._everywhere(f"rounds/{record.number}/close", data, least=1)
 
     def release(
         self, record: RoundRecord, *, setting: str = "network", randomness: Randomness | None = None
@@ -108,16 +108,18 @@ class Analyst:
                 raise RoundRefused("refused", f"{compute.name} says: {problem}") from None
             raise
 
-    def _everywhere(self, path: str, data: bytes, wait_for: Sequence[str] = ()) -> None:
-        """The same record to every Compute, at the same time."""
+    def _everywhere(self, path: str, data: bytes, wait_for: Sequence[str] = (), least: int | None = None) -> None:
+        """The same record to every Compute, at the same time; `least` of them must confirm (default: all)."""
         tail = f"/v1/studies/{self.study.id}/{path}" if path else "/v1/studies"
         with ThreadPoolExecutor(len(self.study.computes)) as pool:
             calls = [
                 pool.submit(self.web.post, compute.url + tail, data, wait_for=wait_for)
                 for compute in self.study.computes
             ]
-        for call in calls:
-            call.result()
+        failed = [error for error in (call.exception() for call in calls) if error is not None]
+        refused = [error for error in failed if not isinstance(error, Unreachable)]
+        if refused or len(calls) - len(failed) < (len(calls) if least is None else least):
+            raise (refused or failed)[0]
 
 
 def make_tokens(samples: Mapping[str, int]) -> dict[str, tuple[bytes, int]]:

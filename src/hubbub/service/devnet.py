@@ -42,16 +42,17 @@ class LocalCompute:
 
     def _wait(self) -> None:
         deadline = time.monotonic() + _START_SECONDS
-        verify = verify_with(self.authority)
-        while time.monotonic() < deadline:
-            assert self.process is not None
-            if self.process.poll() is not None:
-                break
-            try:
-                if httpx.get(f"{self.url}/v1/ready", timeout=2.0, verify=verify).status_code == 200:
-                    return
-            except httpx.TransportError:
-                time.sleep(0.05)
+        verify = False if self.authority is None else verify_with(self.authority)
+        with httpx.Client(verify=verify, timeout=2.0) as http:
+            while time.monotonic() < deadline:
+                assert self.process is not None
+                if self.process.poll() is not None:
+                    break
+                try:
+                    if http.get(f"{self.url}/v1/ready").status_code == 200:
+                        return
+                except httpx.TransportError:
+                    time.sleep(0.05)
         tail = (self.folder / "log.jsonl").read_text(errors="replace")[-500:]
         raise HubbubError(f"Compute must start within {_START_SECONDS:g} s, got this log: {tail}")
 

@@ -40,7 +40,10 @@ class Parcel:
 
 
 class Outbox:
-    """A small SQLite file, readable by its owner only; every change is on disk when a method returns."""
+    """A small SQLite file, readable by its owner only. Keys and reports are on disk when a method returns.
+
+    That a report was confirmed may be forgotten in a crash: it is then sent again, which changes nothing.
+    """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -49,7 +52,7 @@ class Outbox:
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
             self._db = sqlite3.connect(self.path, timeout=30, isolation_level=None, check_same_thread=False)
             self._lock = threading.RLock()
-            self._db.executescript(f"PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; {_SCHEMA}")
+            self._db.executescript(f"PRAGMA journal_mode=WAL; {_SCHEMA}")
         except (OSError, sqlite3.Error) as error:
             raise InvalidInput(f"outbox must be a writable file, got outbox={path}: {error}; choose another") from None
 
@@ -62,7 +65,7 @@ class Outbox:
         query = "SELECT key FROM keys WHERE study = ? AND client = ?"
         if not self._run(query, (study, client)):
             fresh = SigningKey.generate()
-            self._run("INSERT OR IGNORE INTO keys VALUES (?, ?, ?, 0)", (study, client, fresh.data))
+            self._run("INSERT OR IGNORE INTO keys VALUES (?, ?, ?, 0)", (study, client, fresh.data), durable=True)
         return SigningKey(self._run(query, (study, client))[0][0])
 
     def enrolled(self, study: str, client: str) -> bool:
@@ -103,6 +106,7 @@ class Outbox:
         """Store all parcels of a round, or none: before any of them is sent."""
         rows = [(study, client, number, p.compute, p.part, int(p.batch), p.body) for p in parcels]
         with self._lock:
+            self._db.execute("PRAGMA synchronous=FULL")
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 self._db.execute(
@@ -121,6 +125,7 @@ class Outbox:
             (study, client, number, parcel.compute, parcel.part),
         )
 
-    def _run(self, query: str, values: tuple[object, ...]) -> list[Any]:
+    def _run(self, query: str, values: tuple[object, ...], *, durable: bool = False) -> list[Any]:
         with self._lock:
+            self._db.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
             return self._db.execute(query, values).fetchall()
