@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import resource
 import shutil
+import sqlite3
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -147,9 +148,9 @@ def test_a_compute_that_never_comes_back_ends_in_a_refusal(tmp_path: Path):
 
 
 def copy_database(compute: LocalCompute, target: Path) -> None:
-    compute.stop()
-    shutil.copy(compute.folder / "compute.db", target)
-    compute.start()
+    with contextlib.closing(sqlite3.connect(compute.folder / "compute.db")) as live:
+        with contextlib.closing(sqlite3.connect(target)) as backup:
+            live.backup(backup)
 
 
 def restore_database(compute: LocalCompute, source: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 import time
@@ -10,4 +11,5 @@ import time
 def log(event: str, **fields: object) -> None:
     """Write one line; `fields` are names, numbers and codes."""
     line = json.dumps({"time": round(time.time(), 3), "event": event, **fields}, default=str)
-    print(line, file=sys.stderr, flush=True)
+    with contextlib.suppress(OSError):  # a full disk must not keep a Compute from answering
+        print(line, file=sys.stderr, flush=True)
