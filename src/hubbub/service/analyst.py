@@ -47,12 +47,14 @@ class Analyst:
         """Make the study known to every Compute."""
         self._everywhere("", sign_record(self.study, self.key))
 
-    def invite(self, tokens: Mapping[str, tuple[bytes, int]]) -> None:
-        """Tell every Compute who may enrol: names with their tokens and numbers of samples."""
+    def invite(self, tokens: Mapping[str, tuple[bytes, int]], only: int | None = None) -> None:
+        """Tell every Compute (or only one) who may enrol: names with their tokens and numbers of samples."""
         entries = list(tokens.items())
         for start in range(0, len(entries), _INVITED_AT_ONCE):
             chosen = entries[start : start + _INVITED_AT_ONCE]
             for position, compute in enumerate(self.study.computes):
+                if only not in (None, position):
+                    continue
                 clients = tuple(
                     ClientRecord(name, token_digest(token_for(token, compute.verify_key)), samples)
                     for name, (token, samples) in chosen
