@@ -148,9 +148,9 @@ def test_a_compute_that_never_comes_back_ends_in_a_refusal(tmp_path: Path):
 
 
 def copy_database(compute: LocalCompute, target: Path) -> None:
-    with contextlib.closing(sqlite3.connect(compute.folder / "compute.db")) as live:
-        with contextlib.closing(sqlite3.connect(target)) as backup:
-            live.backup(backup)
+    live, backup = sqlite3.connect(compute.folder / "compute.db"), sqlite3.connect(target)
+    with contextlib.closing(live), contextlib.closing(backup):
+        live.backup(backup)
 
 
 def restore_database(compute: LocalCompute, source: Path) -> None:

@@ -295,6 +295,25 @@ def bench_table1(
     run_table1(cells, computes, engine, shares, seal, workers, repeats, plot, json)
 
 
+@bench.command(name="service")
+def bench_service(
+    *,
+    clients: Annotated[int, Whole, Parameter(help="N of the round through three Computes.")] = 20_000,
+    singles: Annotated[int, Whole, Parameter(help="How many single uploads are timed.")] = 2000,
+    json: Json = False,
+) -> None:
+    """Time a Compute: single uploads beside an empty handler, batches, and a whole round through three Computes.
+
+    For example:
+
+        hubbub bench service
+        hubbub bench service --clients 2000 --json
+    """
+    from hubbub.cli.bench import run_service
+
+    run_service(clients, singles, json)
+
+
 compute = App(name="compute", help="Run one Compute node (needs the extra `service`).", help_format="plaintext")
 app.command(compute)
 

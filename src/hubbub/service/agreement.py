@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Row, insert
 
 from hubbub.errors import InvalidInput, MalformedMessage, ReportRejected, RoundRefused
 from hubbub.roles import Compute, ComputeSum, Roster, Study, add_shares, agree, roster_digest
-from hubbub.securesum import Session, decode_report
+from hubbub.securesum import decode_report
 from hubbub.service import store as db
 from hubbub.service import tables
 from hubbub.service.canonical import check_signature, digest, read_signed, sign_record
@@ -24,7 +24,7 @@ from hubbub.service.node import Node, Receipt, check_analyst, known_study, parse
 from hubbub.service.problems import Problem
 from hubbub.service.records import CloseRecord, RosterRecord, StudyRecord
 from hubbub.service.tables import State
-from hubbub.service.uploads import open_report
+from hubbub.service.uploads import open_reports
 
 _CHUNK = 500  # reports opened at a time: memory stays constant whatever N is
 
@@ -218,8 +218,8 @@ def _sum(node: Node, found: RoundView, roster: Roster) -> ComputeSum:
     words = np.zeros(found.role.plan(number).dimension, dtype=np.uint64)
     with node.store.read() as connection:
         for rows in db.stream_reports(connection, found.row.study, number, _CHUNK):
-            chosen, sessions = [row for row in rows if row.client in wanted], dict[bytes, Session | None]()
-            add_shares(words, (open_report(compute, decode_report(row.body), row.owner, sessions) for row in chosen))
+            chosen = [(decode_report(row.body), row.owner) for row in rows if row.client in wanted]
+            add_shares(words, open_reports(compute, chosen))
             counted += len(chosen)
     if counted != len(wanted):
         raise MalformedMessage(f"reports must be held for all {len(wanted)} clients of the roster, got {counted}")

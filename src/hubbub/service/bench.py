@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from hubbub.randomness import Randomness
 from hubbub.roles import contribute, start_sessions
 from hubbub.securesum import PrivateKey, encode_report
 from hubbub.service.analyst import Analyst, find_compute, make_tokens, new_study
-from hubbub.service.canonical import canonical, digest
+from hubbub.service.canonical import canonical, digest, sign_record
 from hubbub.service.client import Contributor
 from hubbub.service.devnet import LocalCompute, LocalComputes, free_port
 from hubbub.service.messages import (
@@ -148,16 +147,12 @@ class _Load:
 
 
 def _register_at_first(analyst: Analyst, tokens: dict[str, tuple[bytes, int]]) -> None:
-    from hubbub.service.canonical import sign_record
-
     first = analyst.study.computes[0]
     analyst.web.post(f"{first.url}/v1/studies", sign_record(analyst.study, analyst.key))
     analyst.invite(tokens, only=0)
 
 
 def _open_at_first(analyst: Analyst, record: RoundRecord) -> None:
-    from hubbub.service.canonical import sign_record
-
     url = f"{analyst.study.computes[0].url}/v1/studies/{analyst.study.id}/rounds"
     analyst.web.post(url, sign_record(record, analyst.key))
 
@@ -259,8 +254,3 @@ def verdict(found: dict[str, Any]) -> dict[str, bool]:
         "memory below 300 MB": max(found["peak_mb"]) < 300,
         "closing and summing below 10 s": found["close_seconds"] < 10,
     }
-
-
-if __name__ == "__main__":
-    result = run(replace(Setting(), clients=int(sys.argv[1]) if len(sys.argv) > 1 else 20_000), lambda text: None)
-    print(json.dumps(result | {"verdict": verdict(result)}, indent=1))
