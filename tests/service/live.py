@@ -26,7 +26,7 @@ class LiveStudy:
 
     def __init__(
         self, computes: LocalComputes, folder: Path, budget: Budget | None = None, samples: dict[str, int] | None = None,
-        seconds: float = 3600.0, patience: float = 20.0,
+        seconds: float = 3600.0, patience: float = 20.0, title: str = "a live test",
     ) -> None:  # fmt: skip
         authority = None if computes.authority is None else str(computes.authority)
         self.web = Web.open(authority, Patience(total=patience, first=0.02, most=0.5))
@@ -34,7 +34,7 @@ class LiveStudy:
         self.samples = samples or {f"c{i}": 1 for i in range(N)}
         found = [find_compute(url, self.web) for url in computes.urls]
         total = sum(self.samples.values())
-        self.study = new_study("a live test", found, total, 1, budget, self.key, seconds=seconds)
+        self.study = new_study(title, found, total, 1, budget, self.key, seconds=seconds)
         self.analyst = Analyst(self.study, self.key, self.web)
         self.tokens = make_tokens(self.samples)
         self.outbox = Outbox(folder / f"{self.study.id[:16]}.db")

@@ -210,11 +210,13 @@ def refund(connection: Connection, study: str, number: int) -> None:
 
 
 def add_counts(connection: Connection, counts: Mapping[str, int]) -> None:
-    """Raise the counters."""
-    for name, value in counts.items():
-        query = update(tables.counters).where(tables.counters.c.name == name)
-        if connection.execute(query.values(value=tables.counters.c.value + value)).rowcount == 0:
-            connection.execute(insert(tables.counters).values(name=name, value=value))
+    """Raise the counters, always in the same order, so that two transactions never wait for each other."""
+    for name, value in sorted(counts.items()):
+        raised = update(tables.counters).where(tables.counters.c.name == name)
+        raised = raised.values(value=tables.counters.c.value + value)
+        first = insert(tables.counters).values(name=name, value=value)
+        if connection.execute(raised).rowcount == 0 and not once(connection, first):
+            connection.execute(raised)  # another transaction was first to need this counter
 
 
 def counts(connection: Connection) -> dict[str, int]:
