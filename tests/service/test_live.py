@@ -20,10 +20,12 @@ from hubbub.service.canonical import digest, sign_record
 from hubbub.service.client import current_round, what_leaves
 from hubbub.service.devnet import LocalComputes
 from hubbub.service.messages import BATCH_TYPE, REPORT_TYPE, UPLOAD, upload_parts
+from hubbub.service.node import Limits
 from hubbub.service.outbox import Outbox
 from hubbub.service.problems import Problem
 from hubbub.service.web import Patience, Unreachable, Web
 from service.live import LiveStudy, N
+from service.postgres import PrivatePostgres
 
 pytestmark = pytest.mark.slow
 
@@ -136,6 +138,20 @@ def test_parties_with_many_samples_send_batches(live: LocalComputes, tmp_path: P
     release = study.analyst.release(record)
     assert release.n == 481
     np.testing.assert_array_equal(release.value, study.exact())
+
+
+def test_a_study_on_postgresql(postgres: PrivatePostgres, tmp_path: Path):
+    databases = [postgres.database() for _ in range(2)]
+    with LocalComputes(tmp_path / "nodes", 2, limits=Limits(simulation=True), databases=databases) as computes:
+        study = LiveStudy(computes, tmp_path)
+        study.prepare()
+        record = study.plan()
+        study.analyst.open_round(record)
+        study.send(record)
+        computes.computes[1].kill()
+        computes.computes[1].start()
+        study.analyst.close(record)
+        np.testing.assert_array_equal(study.analyst.release(record).value, study.exact())
 
 
 ATTACKS = {
@@ -286,6 +302,7 @@ sys.meta_path.insert(0, Blocker())
 from pathlib import Path
 import numpy as np
 from hubbub.service.client import Contributor
+from hubbub.service.node import Limits
 from hubbub.service.outbox import Outbox
 from hubbub.service.records import read_study
 from hubbub.service.web import Web

@@ -7,7 +7,7 @@ when and for whom it was made.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import lru_cache
 from typing import Any, Literal
 
 from cryptography.exceptions import InvalidTag
@@ -69,7 +69,7 @@ class PublicKey:
                 "copy it whole",
             )
 
-    @cached_property
+    @lru_cache(maxsize=64)  # noqa: B019  # keys are few, and equal ones share their entry
     def _key(self) -> Any:
         if self.suite == "X25519":
             return X25519PublicKey.from_public_bytes(self.data)
@@ -100,7 +100,7 @@ class PrivateKey:
         mlkem = MLKEM768PrivateKey.from_seed_bytes(self.data[:_MLKEM_SEED]).public_key().public_bytes_raw()
         return PublicKey(self.suite, mlkem + x25519)
 
-    @cached_property  # loading it derives the public key: a third of what opening a share takes
+    @lru_cache(maxsize=64)  # noqa: B019  # loading derives the public key: a third of what opening a share takes
     def _key(self) -> Any:
         x25519 = X25519PrivateKey.from_private_bytes(self.data[-_X25519:])
         if self.suite == "X25519":
@@ -121,7 +121,7 @@ def open_sealed(ciphertext: bytes, key: PrivateKey, context: Context) -> bytes:
 def seal_bytes(plaintext: bytes, key: PublicKey, info: bytes) -> bytes:
     """HPKE to this key; the ciphertext opens only where the same info is given."""
     try:
-        return _suite(key.suite).encrypt(plaintext, key._key, info=info)
+        return _suite(key.suite).encrypt(plaintext, key._key(), info=info)
     except ValueError:
         raise invalid("public key", f"a valid {key.suite} key", "one that is not", "ask its Compute again") from None
 
@@ -129,7 +129,7 @@ def seal_bytes(plaintext: bytes, key: PublicKey, info: bytes) -> bytes:
 def open_bytes(ciphertext: bytes, key: PrivateKey, info: bytes) -> bytes:
     """The inverse of `seal_bytes`, or CannotOpen."""
     try:
-        return _suite(key.suite).decrypt(ciphertext, key._key, info=info)
+        return _suite(key.suite).decrypt(ciphertext, key._key(), info=info)
     except (InvalidTag, ValueError):
         raise CannotOpen from None
 
