@@ -20,7 +20,6 @@ from starlette.routing import Route
 
 from hubbub.errors import HubbubError, MalformedMessage
 from hubbub.service import agreement, faults, node, status
-from hubbub.service import store as db
 from hubbub.service.canonical import hexed, read_json
 from hubbub.service.caretaker import Caretaker
 from hubbub.service.inbox import Inbox
@@ -192,8 +191,8 @@ async def _studies(face: Face, _: Request) -> Response:
 
 
 async def _study(face: Face, request: Request) -> Response:
-    with face.node.store.read() as connection:
-        return Response(db.find_study(connection, request.path_params["study"]).record, media_type=JSON_TYPE)
+    row = await asyncio.to_thread(status.study_row, face.node, request.path_params["study"])
+    return Response(row.record, media_type=JSON_TYPE)
 
 
 async def _invite(face: Face, request: Request) -> Response:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Sequence
 from typing import Any
 
 import httpx
@@ -14,7 +15,7 @@ from sqlalchemy import Row
 from sqlalchemy.exc import SQLAlchemyError
 
 from hubbub.errors import HubbubError
-from hubbub.service import agreement
+from hubbub.service import agreement, status
 from hubbub.service import store as db
 from hubbub.service.log import log
 from hubbub.service.messages import JSON_TYPE
@@ -50,15 +51,18 @@ class Caretaker:
 
     async def look(self) -> None:
         """One pass over the rounds that have not ended."""
-        with self._node.store.read() as connection:
-            rows = db.rounds_in(connection, ("open", "closed", "agreed"))
-            records = {row.study: db.find_study(connection, row.study) for row in rows}
+        rows, records = await asyncio.to_thread(self._unfinished)
         for row in rows:
             if row.state == "open" and row.deadline <= self._node.clock():
                 await asyncio.to_thread(agreement.close_at_deadline, self._node, row.study, row.number)
                 self.poke()
             elif row.state != "open":
                 await self._settle(row, parsed_study(records[row.study].record), records[row.study].position)
+
+    def _unfinished(self) -> tuple[Sequence[Row[Any]], dict[str, Row[Any]]]:
+        with self._node.store.read() as connection:
+            rows = db.rounds_in(connection, ("open", "closed", "agreed"))
+            return rows, {row.study: db.find_study(connection, row.study) for row in rows}
 
     async def _settle(self, row: Row[Any], study: StudyRecord, position: int) -> None:
         """Exchange rosters with every other Compute, then agree and release; refuse what takes too long."""
@@ -101,8 +105,7 @@ class Caretaker:
 
     async def check_history(self, study_id: str) -> None:
         """Ask the other Computes which rosters of this one they hold; those that do not answer are asked at the end."""
-        with self._node.store.read() as connection:
-            row = db.find_study(connection, study_id)
+        row = await asyncio.to_thread(status.study_row, self._node, study_id)
         study = parsed_study(row.record)
         peers = [compute for place, compute in enumerate(study.computes) if place != row.position]
         answers = await asyncio.gather(*(self._rosters(peer, study_id, row.position) for peer in peers))

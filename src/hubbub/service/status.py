@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import Row, func, select
 
 from hubbub.privacy import GaussianEvent, epsilon_spent
 from hubbub.service import store as db
@@ -21,6 +21,12 @@ def studies(node: Node) -> dict[str, Any]:
     with node.store.read() as connection:
         rows = connection.execute(select(tables.studies).order_by(tables.studies.c.registered)).all()
     return {"studies": [{"study": row.id, "title": parsed_study(row.record).title} for row in rows]}
+
+
+def study_row(node: Node, study_id: str) -> Row[Any]:
+    """The study as the store has it."""
+    with node.store.read() as connection:
+        return db.find_study(connection, study_id)
 
 
 def rounds(node: Node, study_id: str) -> dict[str, Any]:
