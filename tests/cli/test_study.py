@@ -89,6 +89,20 @@ def test_contributing_shows_first_what_leaves_and_asks(folder: Path, capsys: pyt
     assert "does not take the report" in failed(capsys, *wrong)
 
 
+def test_a_refused_round_is_opened_again(folder: Path, capsys: pytest.CaptureFixture[str]):
+    study = folder / "study.json"
+    run(capsys, "study", "create", folder / "study.toml")
+    run(capsys, "study", "open", study)
+    with open(folder / "study.tokens.csv") as file:
+        tokens = {row["client"]: row["token"] for row in csv.DictReader(file)}
+    arguments = ["contribute", study, folder / "clinic.csv", "--client", "clinic", "--yes"]
+    run(capsys, *arguments, "--token", tokens["clinic"])
+    said = failed(capsys, "study", "close", study)
+    assert "at least N - T = 398, got 150" in said
+    assert "a new round (columns) is open in its place" in said
+    assert run(capsys, *arguments)["rounds"][0]["round"] == 1
+
+
 def test_mistakes_are_one_line(folder: Path, capsys: pytest.CaptureFixture[str]):
     assert "study must be readable" in failed(capsys, "study", "create", folder / "none.toml")
     (folder / "bad.toml").write_text("title = 'x'\nepsilom = 1")

@@ -110,6 +110,25 @@ def test_too_few_clients_end_in_a_refusal_that_everybody_understands(opened):
     np.testing.assert_array_equal(study.analyst.release(following).value, study.exact())
 
 
+def test_a_refused_round_costs_nothing_and_is_run_again(live: LocalComputes, tmp_path: Path):
+    budget = Budget(1.0, 1e-5)
+    study = LiveStudy(live, tmp_path, budget)
+    study.prepare()
+    (multiplier,) = split(budget, [1.0])
+    refused_round, again = study.plan(0, multiplier), study.plan(1, multiplier)
+    study.analyst.open_round(refused_round)
+    study.send(refused_round, ["c0", "c1"])
+    with pytest.raises(InvalidInput, match="budget must cover all rounds"):
+        study.clients["c0"].contribute(again, study.rows("c0"))
+    study.analyst.close(refused_round)
+    with pytest.raises(RoundRefused):
+        study.analyst.release(refused_round)
+    study.analyst.open_round(again)
+    study.send(again)
+    study.analyst.close(again)
+    assert study.analyst.release(again).n == N
+
+
 def test_two_rounds_within_the_budget_and_a_third_beyond_it(live: LocalComputes, tmp_path: Path):
     budget = Budget(1.0, 1e-5)
     study = LiveStudy(live, tmp_path, budget)

@@ -8,6 +8,7 @@ import sys
 import time
 import tomllib
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +18,10 @@ from hubbub.cli.extras import needs_service
 from hubbub.cli.model import print_model
 from hubbub.cli.output import check_writable, console, errors, print_json
 from hubbub.cli.table import parse_ranges, read_table
-from hubbub.errors import InvalidInput, invalid
+from hubbub.errors import InvalidInput, RoundRefused, invalid
 from hubbub.estimators.staged import RegressionPlan
 from hubbub.estimators.stored import INTERVALS, StoredModel
+from hubbub.models.scaled import LABELS
 from hubbub.privacy import Budget, Release
 
 if TYPE_CHECKING:
@@ -123,7 +125,11 @@ def close(file: Path, key: Path | None, authority: Path | None, json: bool) -> N
     record = found[-1][0]
     if found[-1][1] == "open":
         analyst.close(record)
-    release = analyst.release(record)
+    try:
+        release = analyst.release(record)
+    except RoundRefused as refusal:
+        label = _open_next(analyst, _releases(analyst))
+        raise RoundRefused(refusal.reason, f"{refusal}; a new round ({label}) is open in its place") from None
     label = _open_next(analyst, _releases(analyst))
     following = f"round {record.number + 1} ({label}) is open" if label else "see `hubbub study result`"
     content = {"study": analyst.study.id, "round": record.number, "n": release.n, "next": label}
@@ -170,7 +176,6 @@ def contribute(
     if token is not None:
         person.enrol(_token(token))
     done: list[dict[str, object]] = []
-    last = int(study.model["rounds"]) - 1
     while True:
         record = person.current_round()
         if record.number in (entry["round"] for entry in done):
@@ -179,7 +184,7 @@ def contribute(
         _confirm(person, record, rows, yes or bool(done))
         done.append({"round": record.number, "label": record.label, "samples": person.contribute(record, rows)})
         errors.print(f"round {record.number} ({record.label}): every Compute has confirmed", markup=False)
-        if not follow or record.number >= last:
+        if not follow or record.label == LABELS[-1]:
             break
     if json:
         print_json({"study": study.id, "client": client, "rounds": done})
@@ -219,8 +224,12 @@ def _releases(analyst: Analyst) -> list[Release]:
     """What all released rounds gave, in order; refused ones are left out."""
     from hubbub.service.client import rounds_at
 
-    found = rounds_at(analyst.study, analyst.web)
-    return [analyst.release(record) for record, state in found if state in ("released", "agreed", "closed")]
+    done = []
+    for record, state in rounds_at(analyst.study, analyst.web):
+        if state in ("released", "agreed", "closed"):
+            with suppress(RoundRefused):
+                done.append(analyst.release(record))
+    return done
 
 
 def _model(study: StudyRecord) -> tuple[RegressionPlan, Budget]:

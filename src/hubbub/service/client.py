@@ -8,7 +8,7 @@ client.contribute(client.current_round(), rows)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
@@ -102,14 +102,24 @@ class Contributor:
         return self.samples
 
     def _check_budget(self, record: RoundRecord) -> None:
-        """A client keeps its own account: the study's budget must cover all rounds it takes part in."""
-        before = self.outbox.multipliers(self.study.id, self.name).values()
-        events = [GaussianEvent(multiplier) for multiplier in (*before, record.noise_multiplier)]
-        if self.study.budget is not None and not fits(events, self.study.budget):
+        """A client keeps its own account: the study's budget must cover all rounds it takes part in.
+
+        A round that every Compute has refused costs nothing: the honest one among them never released its sum.
+        """
+        before = self.outbox.multipliers(self.study.id, self.name)
+        if self._affordable(before, record):
+            return
+        refused = refused_everywhere(self.study, self.web)
+        events = {number: multiplier for number, multiplier in before.items() if number not in refused}
+        if not self._affordable(events, record):
             raise InvalidInput(
-                f"budget must cover all rounds, got {self.study.budget} for {len(events)} of them, which spend more; "
+                f"budget must cover all rounds, got {self.study.budget} for {len(events) + 1} which spend more; "
                 "do not take part in this one"
             )
+
+    def _affordable(self, before: Mapping[int, float], record: RoundRecord) -> bool:
+        events = [GaussianEvent(multiplier) for multiplier in (*before.values(), record.noise_multiplier)]
+        return self.study.budget is None or fits(events, self.study.budget)
 
     def _make(self, record: RoundRecord, role: Study, rows: Floats) -> list[Parcel]:
         """Sealed bodies for every Compute: single reports, or batches of many."""
@@ -172,6 +182,13 @@ def rounds_at(study: StudyRecord, web: Web) -> list[tuple[RoundRecord, str]]:
             last = error
     assert last is not None
     raise last
+
+
+def refused_everywhere(study: StudyRecord, web: Web) -> set[int]:
+    """The rounds that each of the Computes says it has refused."""
+    answers = [web.get(f"{compute.url}/v1/studies/{study.id}/rounds").content for compute in study.computes]
+    rounds = [read_json(answer)["rounds"] for answer in answers]
+    return set.intersection(*({entry["number"] for entry in each if entry["state"] == "refused"} for each in rounds))
 
 
 def _verified(study: StudyRecord, rounds: Iterable[dict[str, str]]) -> Iterable[tuple[RoundRecord, str]]:
