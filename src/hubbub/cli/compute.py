@@ -5,9 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from rich.table import Table
-from rich.text import Text
-
 from hubbub.cli.extras import needs_service
 from hubbub.cli.output import console, print_json
 from hubbub.securesum import SuiteName
@@ -46,17 +43,21 @@ def status(url: str, authority: Path | None, json: bool) -> None:
     if json:
         print_json(content)
         return
-    table = Table("study", "title", "clients", "enrolled", "round", "state", "reports", "epsilon spent")
+    console.print(f"{content['name']}: {len(content['studies'])} registered", markup=False)
     for study in content["studies"]:
-        for round_ in study["rounds"] or [{}]:
-            spent = (
-                "simulation"
-                if study["budget"] is None
-                else f"{study['budget']['spent']:.3g} of {study['budget']['epsilon']:g}"
-            )
-            table.add_row(
-                study["study"][:12], Text(study["title"]), str(study["clients"]), str(study["enrolled"]),
-                str(round_.get("number", "")), round_.get("state", ""), str(round_.get("reports", "")), spent,
-            )  # fmt: skip
-    console.print(f"{content['name']}: {len(content['studies'])} studies", markup=False)
-    console.print(table)
+        for line in _study_lines(study):
+            console.print(line, markup=False)
+
+
+def _study_lines(study: dict[str, Any]) -> list[str]:
+    budget = study["budget"]
+    spent = "a simulation" if budget is None else f"epsilon {budget['spent']:.3g} of {budget['epsilon']:g} spent"
+    lines = [
+        f"{study['study'][:12]} {study['title']}: {study['clients']} samples, {study['tolerated']} may be missing, "
+        f"{study['enrolled']} clients enrolled, {spent}"
+    ]
+    for round_ in study["rounds"]:
+        reason = f" ({round_['reason']})" if round_["reason"] else ""
+        agreed = "" if round_["roster"] is None else f", {round_['roster']} agreed"
+        lines.append(f"  round {round_['number']}: {round_['state']}{reason}, {round_['reports']} reports{agreed}")
+    return lines
