@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx
 import numpy as np
 import pytest
-from sqlalchemy import create_engine, select, text
+from sqlalchemy import NullPool, create_engine, select, text
 
 from hubbub.errors import RoundRefused
 from hubbub.service import agreement, tables
@@ -68,7 +68,7 @@ def dies_at(compute: LocalCompute, point: str) -> Iterator[threading.Event]:
 
 
 def rows_of(compute: LocalCompute, table, study: str) -> list:
-    engine = create_engine(f"sqlite:///{compute.folder / 'compute.db'}")
+    engine = create_engine(f"sqlite:///{compute.folder / 'compute.db'}", poolclass=NullPool)  # the file may be replaced
     with engine.connect() as connection:
         return list(connection.execute(select(table).where(table.c.study == study)).all())
 

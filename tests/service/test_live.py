@@ -321,7 +321,6 @@ sys.meta_path.insert(0, Blocker())
 from pathlib import Path
 import numpy as np
 from hubbub.service.client import Contributor
-from hubbub.service.node import Limits
 from hubbub.service.outbox import Outbox
 from hubbub.service.records import read_study
 from hubbub.service.web import Web
