@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import csv
 import json
+import subprocess
+import sys
 from pathlib import Path
 
+import httpx
 import numpy as np
 import pytest
 
@@ -134,3 +137,33 @@ def test_up_runs_a_whole_study_with_tls(capsys: pytest.CaptureFixture[str]):
     assert all(url.startswith("https://") for url in result["computes"])
     assert result["privacy"]["guarantee"] is True
     assert set(result["coefficients"]) == {"age", "dose", "weight"}
+
+
+def test_up_stays_until_told_to_end_and_leaves_no_process(tmp_path: Path):
+    command = [
+        sys.executable,
+        "-m",
+        "hubbub",
+        "up",
+        "--clients",
+        "12",
+        "--computes",
+        "2",
+        "--tolerate",
+        "1",
+        "--no-tls",
+    ]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        assert process.stdout is not None
+        urls = []
+        for line in process.stdout:
+            if line.strip().startswith("http://"):
+                urls.append(line.strip())
+            if len(urls) == 2:
+                break
+        assert "hubbub Compute" in httpx.get(urls[0]).text
+        process.terminate()
+        process.wait(30)
+    for url in urls:
+        with pytest.raises(httpx.TransportError):
+            httpx.get(url, timeout=2)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import tempfile
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +34,7 @@ def run(
     check_population(clients, tolerate)
     budget = Budget(epsilon, delta)
     with ExitStack() as stack:
+        stack.enter_context(_orderly_end())
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hubbub-up-")))
         errors.print(f"starting {computes} Computes ...", markup=False)
         nodes = stack.enter_context(LocalComputes(folder, computes, tls=tls))
@@ -53,6 +56,20 @@ def run(
         console.print(f"the truth behind the data: {truth}", markup=False)
         if not once:
             _stay(nodes)
+
+
+@contextmanager
+def _orderly_end() -> Iterator[None]:
+    """Told to end (SIGTERM), end the Computes too."""
+
+    def end(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _fit(nodes: Any, clients: int, budget: Budget, tolerate: int) -> PrivateLinearRegression:
@@ -103,7 +120,8 @@ def _stay(nodes: Any) -> None:
     for url in nodes.urls:
         console.print(f"  {url}/", markup=False)
     if nodes.authority is not None:
-        console.print(f"  (certificates of a development authority: {nodes.authority})", markup=False)
+        note = "a browser will ask about their certificates, which a development authority signed; --no-tls avoids that"
+        console.print(f"  ({note})", markup=False)
     try:
         while True:
             time.sleep(3600)
