@@ -1,7 +1,7 @@
 # Short names for everything one does with hubbub. Needs Python 3.11+, pip and make.
 PYTHON ?= python3
 BIN := .venv/bin
-ALL_EXTRAS := service,spark,vi,experiments,dev
+ALL_EXTRAS := service,postgresql,spark,vi,experiments,dev
 
 .PHONY: demo test test-fast lint format bench setup java clean
 
@@ -48,7 +48,7 @@ $(BIN)/python:
 	@touch $@
 
 .venv/dev.stamp: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[experiments,spark,dev]'
+	$(BIN)/python -m pip install --quiet --editable '.[experiments,service,spark,dev]'
 	@touch $@ .venv/demo.stamp
 
 .venv/setup.stamp: pyproject.toml | $(BIN)/python

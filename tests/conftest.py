@@ -3,8 +3,13 @@ implementation would fail one of them under a fresh seed."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
+
+from hubbub.service.devnet import LocalComputes
+from hubbub.service.node import Limits
 
 FALSE_ALARM = 1e-6
 
@@ -20,3 +25,10 @@ def regression_rows(rng: np.random.Generator) -> np.ndarray:
     X = rng.uniform(-1, 1, size=(400, 3))
     y = X @ [0.5, -0.3, 0.1] + 0.1 * rng.standard_normal(400)
     return np.column_stack([X, np.clip(y, -1, 1)])
+
+
+@pytest.fixture(scope="session")
+def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalComputes]:
+    """Three Compute processes, started once per test process; they take simulations."""
+    with LocalComputes(tmp_path_factory.mktemp("live"), 3, limits=Limits(simulation=True, studies=10_000)) as computes:
+        yield computes

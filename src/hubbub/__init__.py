@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hubbub.engines import LocalEngine, TrustedAggregator
+    from hubbub.engines.network import NetworkEngine
     from hubbub.errors import BudgetExceeded, HubbubError, InvalidInput, PrivacyLeakWarning, RoundRefused
     from hubbub.estimators.linear_regression import PrivateLinearRegression
     from hubbub.models.conjugate import Bernoulli, Categorical, Gaussian, GaussianMean, PoissonRate
@@ -25,6 +26,7 @@ _HOMES = {
     "InvalidInput": "hubbub.errors",
     "Ledger": "hubbub.privacy",
     "LocalEngine": "hubbub.engines",
+    "NetworkEngine": "hubbub.engines.network",
     "PoissonRate": "hubbub.models.conjugate",
     "PrivacyLeakWarning": "hubbub.errors",
     "PrivacyReport": "hubbub.privacy",
@@ -37,7 +39,7 @@ _HOMES = {
 __version__ = "0.1.0"
 __all__ = [
     "Bernoulli", "Budget", "BudgetExceeded", "Categorical", "Engine", "Gaussian", "GaussianMean", "HubbubError",
-    "InvalidInput", "Ledger", "LocalEngine", "PoissonRate", "PrivacyLeakWarning", "PrivacyReport",
+    "InvalidInput", "Ledger", "LocalEngine", "NetworkEngine", "PoissonRate", "PrivacyLeakWarning", "PrivacyReport",
     "PrivateLinearRegression", "Release", "RoundRefused", "TrustedAggregator",
 ]  # fmt: skip
 

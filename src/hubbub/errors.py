@@ -7,6 +7,8 @@ HubbubError
 ├── MalformedMessage    bytes that are not a message of this version
 ├── CannotOpen          a sealed share that does not open, for whatever reason
 ├── RoundRefused        a round that must not be released; `.reason` is a stable code
+├── Problem             a Compute refuses a request; `.code` is stable (service/problems.py)
+├── Unreachable         a Compute did not answer in time; the same call again goes on (service/web.py)
 └── CannotCombine       published sums that do not belong together; `.reason` is a stable code
 
 PrivacyLeakWarning      something private was used where only public values belong

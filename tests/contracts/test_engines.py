@@ -11,6 +11,7 @@ from scipy import stats
 from conftest import FALSE_ALARM
 from hubbub import Engine
 from hubbub.engines import LocalEngine, TrustedAggregator
+from hubbub.engines.network import NetworkEngine
 from hubbub.engines.spark import SparkEngine
 from hubbub.errors import InvalidInput
 from hubbub.statistics import (
@@ -38,7 +39,11 @@ ENGINES: dict[str, Callable[[int | None], Engine]] = {
     "trusted": lambda seed: TrustedAggregator(seed=seed),
     "spark": lambda seed: SparkEngine(computes=3, tolerated=2, seed=seed, session=shared_session(), partitions=3),
 }
-RELEASES = {"spark": (8, 125)}  # and coordinates: as many draws as elsewhere, in fewer jobs
+NETWORK: dict[str, Callable[[tuple[str, ...], int | None], Engine]] = {
+    "network": lambda urls, seed: NetworkEngine(urls, tolerated=2, seed=seed, holds=8),
+    "network, a client for every row": lambda urls, seed: NetworkEngine(urls, tolerated=2, seed=seed),
+}
+"""On live Compute processes, which the fixture `live` starts."""
 STATISTICS: dict[str, Statistic] = {
     "regression in a box": Regression(Box((1.0, 0.5), 2.0)),
     "regression in a ball": Regression(Ball(1.0, 2, y=2.0, weight=0.5), target_square=True),
@@ -60,9 +65,12 @@ def rows_for(statistic: Statistic, rng: np.random.Generator, n: int = N) -> np.n
     return 3 * rng.standard_normal((n, statistic.columns))
 
 
-@pytest.fixture(params=ENGINES)
+@pytest.fixture(params=[*ENGINES, *(pytest.param(name, marks=pytest.mark.slow) for name in NETWORK)])
 def make(request: pytest.FixtureRequest) -> Callable[[int | None], Engine]:
-    return ENGINES[request.param]
+    if request.param in ENGINES:
+        return ENGINES[request.param]
+    urls = request.getfixturevalue("live").urls
+    return lambda seed: NETWORK[request.param](urls, seed)
 
 
 @pytest.mark.parametrize("name", STATISTICS)
@@ -95,13 +103,13 @@ def test_release_carries_what_its_guarantee_depends_on(make, rng: np.random.Gene
 
 
 def test_noise_has_the_stated_standard_deviation(make, rng: np.random.Generator):
-    """Chi-squared over 1000 draws: 200 releases of 5 coordinates, or as RELEASES says; false alarm FALSE_ALARM."""
-    number, coordinates = next((size for name, size in RELEASES.items() if ENGINES[name] is make), (200, 5))
-    statistic = Means((1.0,) * coordinates)
+    """Chi-squared over 1000 coordinates of several releases; false alarm FALSE_ALARM."""
+    engine = make(99)
+    rounds = 10 if isinstance(engine, NetworkEngine | SparkEngine) else 200
+    statistic = Means((1.0,) * (1000 // rounds))
     rows = rows_for(statistic, rng, n=12)
     exact = statistic.vectors(rows).sum(axis=0)
-    engine = make(99)
-    releases = [engine.private_sum(rows, statistic, 3.0) for _ in range(number)]
+    releases = [engine.private_sum(rows, statistic, 3.0) for _ in range(rounds)]
     z = np.concatenate([(r.value - exact) / r.noise_std for r in releases])
     low, high = stats.chi2(z.size).interval(1 - FALSE_ALARM)
     assert low < np.sum(z**2) < high

@@ -6,6 +6,7 @@ import math
 
 import dp_accounting
 import mpmath
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,7 +14,7 @@ from scipy.special import log_ndtr
 from scipy.stats import norm
 
 from hubbub.errors import InvalidInput
-from hubbub.privacy import Budget, noise_multiplier
+from hubbub.privacy import Budget, calibration, noise_multiplier
 from hubbub.privacy.calibration import analytic_multiplier, classic_multiplier, epsilon_of, log_delta
 
 EPSILONS = [0.01, 0.1, 0.5, 1.0, 3.16, 10.0, 31.6, 100.0, 1000.0]
@@ -108,3 +109,8 @@ def test_never_falls_below_the_budget_in_sixty_digits(epsilon: float, delta: flo
         exact = mpmath.ncdf(m / 2 - e / m) - mpmath.exp(e) * mpmath.ncdf(-m / 2 - e / m)
         assert exact <= mpmath.mpf(delta)
         assert exact >= mpmath.mpf(delta) * (1 - mpmath.mpf("1e-4"))
+
+
+def test_log_ndtr_agrees_with_scipy():
+    points = np.concatenate([np.linspace(-60, 9, 4000), [-1e3, -1e6, 0.0, 30.0]])
+    np.testing.assert_allclose([calibration.log_ndtr(x) for x in points], log_ndtr(points), rtol=2e-13, atol=1e-300)

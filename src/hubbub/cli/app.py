@@ -298,3 +298,239 @@ def bench_table1(
     from hubbub.cli.bench import run_table1
 
     run_table1(cells, computes, engine, shares, seal, workers, repeats, plot, json)
+
+
+@bench.command(name="service")
+def bench_service(
+    *,
+    clients: Annotated[int, Whole, Parameter(help="N of the round through three Computes.")] = 20_000,
+    singles: Annotated[int, Whole, Parameter(help="How many single uploads are timed.")] = 2000,
+    json: Json = False,
+) -> None:
+    """Time a Compute: single uploads beside an empty handler, batches, and a whole round through three Computes.
+
+    For example:
+
+        hubbub bench service
+        hubbub bench service --clients 2000 --json
+    """
+    from hubbub.cli.bench import run_service
+
+    run_service(clients, singles, json)
+
+
+compute = App(name="compute", help="Run one Compute node (needs the extra `service`).", help_format="plaintext")
+app.command(compute)
+
+
+@compute.command(name="init")
+def compute_init(
+    folder: Annotated[Path, Parameter(help="A new folder for keys, configuration and database.")],
+    *,
+    name: Annotated[str | None, Parameter(help="As studies will call it [default: the folder's name].")] = None,
+    listen: Annotated[str, Parameter(help="Address and port to listen on.")] = "127.0.0.1:8000",
+    database: Annotated[str, Parameter(help="SQLite file or PostgreSQL URL.")] = "sqlite:///compute.db",
+    suite: Annotated[
+        Literal["X25519", "MLKEM768-X25519"], Parameter(help="What shares are sealed with; the second is post-quantum.")
+    ] = "X25519",
+    json: Json = False,
+) -> None:
+    """Make the keys and the configuration file of a new Compute.
+
+    For example:
+
+        hubbub compute init my-compute --listen 0.0.0.0:8443
+        hubbub compute init my-compute --database postgresql+psycopg://hubbub@localhost/hubbub
+    """
+    from hubbub.cli.compute import init
+
+    init(folder, name, listen, database, suite, json)
+
+
+@compute.command(name="serve")
+def compute_serve(*, config: Annotated[Path, Parameter(help="The file that `hubbub compute init` wrote.")]) -> None:
+    """Serve until stopped; logs are JSON lines on standard error.
+
+    For example:
+
+        hubbub compute serve --config my-compute/compute.toml
+    """
+    from hubbub.cli.compute import serve
+
+    serve(config)
+
+
+@compute.command(name="status")
+def compute_status(
+    url: Annotated[str, Parameter(help="Address of a Compute, such as http://127.0.0.1:8000.")],
+    *,
+    authority: Annotated[Path | None, Parameter(help="PEM file that its certificate is checked with.")] = None,
+    json: Json = False,
+) -> None:
+    """Show what a Compute is doing: studies, reports, rosters, ledger.
+
+    For example:
+
+        hubbub compute status http://127.0.0.1:8000
+    """
+    from hubbub.cli.compute import status
+
+    status(url, authority, json)
+
+
+Authority = Annotated[Path | None, Parameter(help="PEM file that the Computes' certificates are checked with.")]
+StudyFile = Annotated[Path, Parameter(help="The signed study that `hubbub study create` wrote.")]
+KeyFile = Annotated[Path | None, Parameter(help="The analyst's key [default: beside the study].")]
+
+study = App(name="study", help="Plan, run and read a study on real Computes.", help_format="plaintext")
+app.command(study)
+
+
+@study.command(name="create")
+def study_create(
+    source: Annotated[Path, Parameter(help="TOML file: who takes part, the budget, the model.")],
+    *,
+    out: Annotated[Path | None, Parameter(help="The study file [default: source with the ending .json].")] = None,
+    authority: Authority = None,
+    json: Json = False,
+) -> None:
+    """Sign a study: what everybody agrees on, named by its hash. Also writes the analyst's key and the clients' tokens.
+
+    For example:
+
+        hubbub study create study.toml
+
+    where study.toml says:
+
+        title = "blood pressure and salt"
+        epsilon = 1.0
+        delta = 1e-5
+        days = 7
+        tolerate = 5
+        computes = ["https://a.example:8443", "https://b.example:8443", "https://c.example:8443"]
+        parties = { hospital-1 = 400, hospital-2 = 250, registry = 1200 }
+        model = { features = ["age", "salt"], target = "pressure", x_bound = "age=0:110,salt=0:40", y_bound = "60:220" }
+    """
+    from hubbub.cli.study import create
+
+    create(source, out, authority, json)
+
+
+@study.command(name="check")
+def study_check(file: StudyFile, *, authority: Authority = None, json: Json = False) -> None:
+    """Preflight: reach every Compute, compare keys and clocks, show the budget left.
+
+    For example:
+
+        hubbub study check study.json
+    """
+    from hubbub.cli.study import check
+
+    check(file, authority, json)
+
+
+@study.command(name="open")
+def study_open(
+    file: StudyFile,
+    *,
+    key: KeyFile = None,
+    tokens: Annotated[Path | None, Parameter(help="The clients' tokens [default: beside the study].")] = None,
+    authority: Authority = None,
+    json: Json = False,
+) -> None:
+    """Register the study at every Compute, invite its clients, and open the first round.
+
+    For example:
+
+        hubbub study open study.json
+    """
+    from hubbub.cli.study import open_study
+
+    open_study(file, key, tokens, authority, json)
+
+
+@study.command(name="close")
+def study_close(file: StudyFile, *, key: KeyFile = None, authority: Authority = None, json: Json = False) -> None:
+    """End the current round; the Computes agree and release, and the next round is opened.
+
+    For example:
+
+        hubbub study close study.json
+    """
+    from hubbub.cli.study import close
+
+    close(file, key, authority, json)
+
+
+@study.command(name="result")
+def study_result(
+    file: StudyFile,
+    *,
+    out: Annotated[Path | None, Parameter(help="Write the model here, for `hubbub predict`.")] = None,
+    release: Annotated[Path | None, Parameter(help="Write the released sums here, for `hubbub refit`.")] = None,
+    authority: Authority = None,
+    json: Json = False,
+) -> None:
+    """Print the posterior and the privacy report, once all rounds are released.
+
+    For example:
+
+        hubbub study result study.json --out model.json --release release.json
+    """
+    from hubbub.cli.study import result
+
+    result(file, out, release, authority, json)
+
+
+@app.command
+def contribute(
+    file: StudyFile,
+    data: Annotated[Path, Parameter(help="CSV file with the model's columns; one row is one sample.")],
+    *,
+    client: Annotated[str, Parameter(help="The name you were invited under.")],
+    token: Annotated[str | None, Parameter(help="Your one-time token; needed the first time.")] = None,
+    outbox: Annotated[Path | None, Parameter(help="Where sent reports are kept [default: beside the study].")] = None,
+    yes: Annotated[bool, Parameter(negative="", help="Send without asking.")] = False,
+    follow: Annotated[bool, Parameter(negative="", help="Stay for the rounds that follow.")] = False,
+    authority: Authority = None,
+    json: Json = False,
+) -> None:
+    """Take part in a study: shows first what would leave this machine, then sends it.
+
+    Interrupted, the same command sends the same bytes again: no sample ever gets two different noises in one round.
+
+    For example:
+
+        hubbub contribute study.json patients.csv --client hospital-1 --token 6f...
+        hubbub contribute study.json patients.csv --client hospital-1 --yes --follow
+    """
+    from hubbub.cli.study import contribute as run
+
+    run(file, data, client, token, outbox, yes, follow, authority, json)
+
+
+@app.command
+def up(
+    *,
+    computes: Computes = 3,
+    clients: Annotated[int, Whole, Parameter(help="N, simulated clients that really enrol and upload.")] = 200,
+    epsilon: Epsilon = 3.0,
+    delta: Delta = 1e-4,
+    tolerate: Tolerate = 5,
+    tls: Annotated[bool, Parameter(help="Encrypt all connections, with a development authority.")] = True,
+    once: Annotated[bool, Parameter(negative="", help="End after the result.")] = False,
+    json: Json = False,
+) -> None:
+    """Run everything on this machine: Computes as processes of their own, and a whole study with real uploads.
+
+    The status pages stay open until stopped; --once ends after the result, --json implies it.
+
+    For example:
+
+        hubbub up
+        hubbub up --computes 5 --clients 1000 --once
+        hubbub up --json
+    """
+    from hubbub.cli.up import run
+
+    run(computes, clients, epsilon, delta, tolerate, tls, once, json)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from hubbub.cli.output import PICTURES, check_writable, console, print_json, progress
+from hubbub.cli.extras import needs_service
+from hubbub.cli.output import PICTURES, check_writable, console, errors, print_json, progress
 from hubbub.experiments import table1
 from hubbub.experiments.runner import Row
 from hubbub.securesum import Sharing
@@ -86,3 +87,32 @@ def _table(rows: list[Row]) -> Table:
             numbers += [f"{row[f'{key}_seconds']:.2f}" for key in ("hpke", "session_start", "session_round")]
         table.add_row(*numbers)
     return table
+
+
+def run_service(clients: int, singles: int, json: bool) -> None:
+    """Measure one Compute and a round through three, and print it (or one JSON object)."""
+    with needs_service():
+        from hubbub.service.bench import Setting, run, verdict
+    setting = Setting(clients=clients, singles=singles, batched=min(clients, 20_000))
+    found = run(setting, lambda text: errors.print(text, markup=False))
+    promises = verdict(found)
+    if json:
+        print_json({**found, "promises": promises})
+        return
+    for line in _service_lines(found):
+        console.print(line, markup=False)
+    for promise, kept in promises.items():
+        console.print(f"  {'kept' if kept else 'NOT KEPT'}: {promise}", markup=False)
+
+
+def _service_lines(found: dict[str, Any]) -> list[str]:
+    single, share = found["single_per_second"], found["single_over_empty"]
+    batched, times = found["batched_per_second"], found["batched_over_single"]
+    return [
+        f"one Compute, {found['dimension']} numbers a report:",
+        f"  empty handler    {found['empty_per_second']:8.0f} bodies/s of the same size",
+        f"  single uploads   {single:8.0f} reports/s, {share:.2f} of that",
+        f"  batches of {found['batch']:<4}  {batched:8.0f} reports/s, {times:.1f} times as many as single ones",
+        f"{found['clients']} clients through {found['computes']} Computes: {found['upload_seconds']:.1f} s to upload,",
+        f"  {found['close_seconds']:.1f} s to agree, sum and combine, {max(found['peak_mb']):.0f} MB a Compute at most",
+    ]

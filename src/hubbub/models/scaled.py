@@ -27,6 +27,8 @@ from hubbub.statistics import Ball, Box, ColumnHistogram, Regression, Spread, St
 _COLUMNS_SHARE = 0.1  # of the squared signal for the first round ...
 _SPREAD_COLUMNS_SHARE = 0.18  # ... which is to find means as well where rows have a bounded length,
 _SPREAD_SHARE = 0.85  # and spends this part of it on them: the rest is for the target
+LABELS = ("columns", "regression")
+"""The two rounds."""
 _SPREAD_DOUBT = 0.3  # of the log scale of a column, where all have one
 
 
@@ -69,14 +71,29 @@ def fit_scaled(
     width = bound.features + 1
     rows = each_block(_checked(rows, width), partial(_bounded, bound=bound, norm=norm), width)
     first = column_statistic(bound, norm)
-    with Rounds(engine, ledger, list(zip(("columns", "regression"), multipliers, strict=True))) as rounds:
-        columns = cautious_target(_columns(first, rounds.run(rows, first), intercept))
+    with Rounds(engine, ledger, list(zip(LABELS, multipliers, strict=True))) as rounds:
+        columns = found_columns(first, rounds.run(rows, first), intercept)
         standard = each_block(rows, partial(_standard, columns=columns, intercept=intercept), width + int(intercept))
-        ball = choose_ball(rows.shape[0], bound.features + int(intercept), multipliers[1])
-        statistic = Regression(ball, target_square=True)
+        statistic = regression_statistic(rows.shape[0], bound, multipliers[1], intercept)
         release = rounds.run(standard, statistic)
+    return ScaledFit(released_sums(statistic, release, columns, intercept), rounds.done)
+
+
+def found_columns(first: Statistic, release: Release, intercept: bool) -> Columns:
+    """Where columns lie and how widely, from the first round."""
+    return cautious_target(_columns(first, release, intercept))
+
+
+def regression_statistic(clients: int, bound: Box, multiplier: float, intercept: bool) -> Regression:
+    """What the second round sums."""
+    return Regression(choose_ball(clients, bound.features + int(intercept), multiplier), target_square=True)
+
+
+def released_sums(statistic: Regression, release: Release, columns: Columns, intercept: bool) -> Released:
+    """What any posterior is made from."""
+    assert isinstance(statistic.bound, Ball)
     sums = statistic.unflatten(release.value)
-    return ScaledFit(Released(sums, release.n, release.noise_std, ball, columns, intercept), rounds.done)
+    return Released(sums, release.n, release.noise_std, statistic.bound, columns, intercept)
 
 
 def each_block(rows: Floats | LazyRows, step: Callable[[Floats], Floats], columns: int) -> Floats:

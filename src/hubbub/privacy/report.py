@@ -160,6 +160,9 @@ class PrivacyReport:
 
 
 SETTINGS = {
+    "network": "clients and Computes ran apart and spoke over the network: nobody saw the samples but their holders",
+    "network on one machine": "the Computes were processes of their own, but one machine ran them and all clients: "
+    "whoever ran it could see the samples",
     "one process": "all parties were simulated in one process: whoever ran it could see the samples",
     "one Spark cluster": "all parties were simulated on one Spark cluster: whoever runs it could see the samples",
     "trusted aggregator": "one trusted party saw every sample and added the noise",

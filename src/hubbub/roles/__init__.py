@@ -7,6 +7,7 @@ from hubbub.roles.compute import (
     ComputeSum,
     Roster,
     accept,
+    add_shares,
     agree,
     check_turnout,
     refuse,
@@ -19,7 +20,7 @@ from hubbub.roles.driver import run_round
 from hubbub.roles.study import RoundPlan, Study, plan_round
 
 __all__ = [
-    "Compute", "ComputeSum", "Roster", "RoundPlan", "Study", "accept", "agree", "check_turnout",
+    "Compute", "ComputeSum", "Roster", "RoundPlan", "Study", "accept", "add_shares", "agree", "check_turnout",
     "combine_sums", "contribute", "decode_release", "plan_round", "refuse", "release", "roster_digest", "roster_of",
     "run_round", "share_out", "start_sessions",
 ]  # fmt: skip

@@ -37,7 +37,7 @@ def contribute(
             f"budget must cover the study's {len(study.rounds)} round(s), got {budget}; "
             "do not take part, or ask for more noise"
         )
-    plan = study.rounds[number]
+    plan = study.plan(number)
     row = finite_rows("sample", sample.reshape(1, -1), plan.statistic.columns)
     vector = plan.statistic.vectors(row)
     noisy = add_share(vector, 0.0 if withhold_noise else plan.mechanism.sigma_client, randomness)

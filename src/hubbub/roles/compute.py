@@ -83,7 +83,7 @@ def _checked(
         raise ReportRejected("duplicate", f"client {report.client} has reported in this round already")
     try:
         plaintext = _opened(compute, sessions, report, context)
-        return decode_share(plaintext, compute.study.rounds[compute.round].dimension)
+        return decode_share(plaintext, compute.study.plan(compute.round).dimension)
     except CannotOpen as error:
         raise ReportRejected("cannot-open", str(error)) from None
     except MalformedMessage as error:
@@ -147,11 +147,16 @@ def release(compute: Compute, roster: Roster) -> tuple[Compute, ComputeSum]:
         raise RoundRefused(
             "unknown-client", f"roster must hold distinct clients of this Compute, {len(missing)} are not"
         )
-    words = np.zeros(compute.study.rounds[compute.round].dimension, dtype=np.uint64)
-    for client in roster:
-        words += compute.held[client].expand()
+    words = np.zeros(compute.study.plan(compute.round).dimension, dtype=np.uint64)
+    add_shares(words, (compute.held[client] for client in roster))
     result = ComputeSum(compute.study.digest, compute.round, compute.index, digest, len(roster), words)
     return replace(compute, held={}, released=result), result
+
+
+def add_shares(words: Words, shares: Iterable[Share]) -> None:
+    """Add the shares to the words, one at a time."""
+    for share in shares:
+        words += share.expand()
 
 
 def refuse(compute: Compute) -> Compute:

@@ -104,16 +104,24 @@ def sensitivity_on_grid(statistic: Statistic, fixed_point: FixedPoint) -> float:
 
 @dataclass(frozen=True)
 class Study:
-    """N clients, T tolerated, the M Computes' keys, and every round."""
+    """N clients, T tolerated, the M Computes' keys, and every round.
+
+    A study whose rounds are settled one after the other (docs/decisions/0010) has a `Study` for each of them: `first`
+    is then that round's number, and `agreement` the digest of the signed records it was made from.
+    """
 
     clients: int
     tolerated: int
     keys: tuple[PublicKey, ...]
     rounds: tuple[RoundPlan, ...]
+    first: int = 0
+    agreement: bytes = b""
 
     def __post_init__(self) -> None:
         check_population(self.clients, self.tolerated)
         check_computes(len(self.keys))
+        if self.first and not self.agreement:
+            raise invalid("first", "0 without an agreement", self.first, "name the records that the round comes from")
         if len({key.data for key in self.keys}) != len(self.keys):
             raise InvalidInput("keys must be distinct, got one key for two Computes; each Compute needs its own")
         for plan in self.rounds:
@@ -129,15 +137,24 @@ class Study:
         """M, the number of Computes."""
         return len(self.keys)
 
+    def plan(self, number: int) -> RoundPlan:
+        """The plan of this round."""
+        if not 0 <= number - self.first < len(self.rounds):
+            last = self.first + len(self.rounds) - 1
+            raise invalid("round", f"in {self.first}..{last}", number, "the study has no other round")
+        return self.rounds[number - self.first]
+
     def canonical(self) -> bytes:
         """The same bytes for the same study, on every machine."""
-        content = {
+        content: dict[str, object] = {
             "hubbub": 1,
             "clients": self.clients,
             "tolerated": self.tolerated,
             "computes": [{"suite": key.suite, "key": key.data.hex()} for key in self.keys],
             "rounds": [plan.describe() for plan in self.rounds],
         }
+        if self.agreement:
+            content |= {"agreement": self.agreement.hex(), "first": self.first}
         return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
 
     @cached_property

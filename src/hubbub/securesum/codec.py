@@ -45,7 +45,7 @@ class Report:
 
 def pack(*parts: bytes) -> bytes:
     """Parts with their lengths before them, so that no two lists of parts give the same bytes."""
-    return b"".join(len(part).to_bytes(4, "big") + part for part in parts)
+    return b"".join([piece for part in parts for piece in (len(part).to_bytes(4, "big"), part)])
 
 
 def unpack(data: bytes, count: int) -> list[bytes]:

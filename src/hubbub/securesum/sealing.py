@@ -7,6 +7,7 @@ when and for whom it was made.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Literal
 
 from cryptography.exceptions import InvalidTag
@@ -68,6 +69,7 @@ class PublicKey:
                 "copy it whole",
             )
 
+    @lru_cache(maxsize=64)  # noqa: B019  # keys are few, and equal ones share their entry
     def _key(self) -> Any:
         if self.suite == "X25519":
             return X25519PublicKey.from_public_bytes(self.data)
@@ -98,6 +100,7 @@ class PrivateKey:
         mlkem = MLKEM768PrivateKey.from_seed_bytes(self.data[:_MLKEM_SEED]).public_key().public_bytes_raw()
         return PublicKey(self.suite, mlkem + x25519)
 
+    @lru_cache(maxsize=64)  # noqa: B019  # loading derives the public key: a third of what opening a share takes
     def _key(self) -> Any:
         x25519 = X25519PrivateKey.from_private_bytes(self.data[-_X25519:])
         if self.suite == "X25519":

@@ -1,0 +1,350 @@
+"""`hubbub study` and `hubbub contribute`: a study between parties on their own machines."""
+
+from __future__ import annotations
+
+import csv
+import os
+import sys
+import time
+import tomllib
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.table import Table
+
+from hubbub.cli.extras import needs_service
+from hubbub.cli.model import print_model
+from hubbub.cli.output import check_writable, console, errors, print_json
+from hubbub.cli.table import parse_ranges, read_table
+from hubbub.errors import InvalidInput, RoundRefused, invalid
+from hubbub.estimators.staged import RegressionPlan
+from hubbub.estimators.stored import INTERVALS, StoredModel
+from hubbub.models.scaled import LABELS
+from hubbub.privacy import Budget, Release
+
+if TYPE_CHECKING:
+    from hubbub.service.analyst import Analyst
+    from hubbub.service.records import StudyRecord
+    from hubbub.service.web import Web
+
+_FIELDS = {"title", "clients", "tolerate", "epsilon", "delta", "days", "computes", "parties", "model"}
+
+
+def create(source: Path, out: Path | None, authority: Path | None, json: bool) -> None:
+    """Ask the Computes for their keys, sign the study, write it with the analyst's key and the clients' tokens."""
+    with needs_service():
+        from hubbub.service.analyst import make_tokens, new_study
+        from hubbub.service.canonical import sign_record
+        from hubbub.service.config import write_secret
+        from hubbub.service.signing import SigningKey
+    content, path = _toml(source), out or source.with_suffix(".json")
+    key_path, token_path = path.with_suffix(".key"), path.with_suffix(".tokens.csv")
+    for file in (path, key_path, token_path):
+        if file.exists():
+            raise invalid("out", "a new file", file, "name another, or move the old study away")
+    samples = _parties(content)
+    web = _web(authority)
+    key = SigningKey.generate()
+    study = new_study(
+        content["title"], _computes(content["computes"], web), sum(samples.values()), content.get("tolerate", 0),
+        Budget(content["epsilon"], content["delta"]), key, seconds=86400.0 * content.get("days", 7),
+        model=_plan(content["model"]).content(),
+    )  # fmt: skip
+    write_secret(key_path, {"sign": key.data.hex()})
+    _write_tokens(token_path, make_tokens(samples))
+    path.write_bytes(sign_record(study, key))
+    if json:
+        print_json({"study": study.id, "file": str(path), "key": str(key_path), "tokens": str(token_path)})
+        return
+    console.print(f"study {study.id}", markup=False)
+    console.print(
+        f"written to {path}; keep {key_path} secret, give each line of {token_path} to its client", markup=False
+    )
+
+
+def check(file: Path, authority: Path | None, json: bool) -> None:
+    """Preflight: reach every Compute, compare its keys with the study's, its clock with ours, and show the ledger."""
+    study, web = _study(file), _web(authority, seconds=5.0)
+    rows = [_preflight(study, position, web) for position in range(len(study.computes))]
+    good = all(row["ok"] for row in rows)
+    if json:
+        print_json({"study": study.id, "ok": good, "computes": rows})
+    else:
+        table = Table("Compute", "reached", "keys match", "clock off by", "registered", "epsilon left")
+        for row in rows:
+            yes = {True: "yes", False: "NO", None: ""}
+            late = "" if row["clock"] is None else f"{row['clock']:.1f} s"
+            left = "" if row["epsilon_left"] is None else f"{row['epsilon_left']:.3g}"
+            table.add_row(row["name"], yes[row["reached"]], yes[row["keys"]], late, yes[row["registered"]], left)
+        console.print(f"study {study.id}: {study.title}", markup=False)
+        console.print(table)
+    if not good:
+        raise InvalidInput("study must have Computes that answer under its keys and clock, got one that does not")
+
+
+def _preflight(study: StudyRecord, position: int, web: Web) -> dict[str, Any]:
+    from hubbub.errors import HubbubError
+    from hubbub.service.analyst import find_compute
+
+    compute = study.computes[position]
+    row: dict[str, Any] = {"name": compute.name, "url": compute.url, "reached": False, "keys": None, "clock": None,
+                           "registered": None, "epsilon_left": None, "ok": False}  # fmt: skip
+    try:
+        found = find_compute(compute.url, web)
+        there = web.get(f"{compute.url}/v1/status").json()
+    except HubbubError:
+        return row
+    mine = next((entry for entry in there["studies"] if entry["study"] == study.id), None)
+    row |= {"reached": True, "keys": (found.key, found.verify_key) == (compute.key, compute.verify_key)}
+    row |= {"clock": abs(there["time"] - time.time()), "registered": mine is not None}
+    if mine is not None and mine["budget"] is not None:
+        row["epsilon_left"] = mine["budget"]["epsilon"] - mine["budget"]["spent"]
+    return {**row, "ok": bool(row["keys"]) and row["clock"] < 60.0}
+
+
+def open_study(file: Path, key: Path | None, tokens: Path | None, authority: Path | None, json: bool) -> None:
+    """Register the study everywhere, invite the clients, and open the first round."""
+    analyst = _analyst(file, key, authority)
+    analyst.register()
+    analyst.invite(_read_tokens(tokens or file.with_suffix(".tokens.csv")))
+    label = _open_next(analyst, [])
+    _say(json, {"study": analyst.study.id, "round": 0, "label": label},
+         f"round 0 ({label}) is open: clients can contribute now")  # fmt: skip
+
+
+def close(file: Path, key: Path | None, authority: Path | None, json: bool) -> None:
+    """End the current round, add up what the Computes release, and open the next round where there is one."""
+    from hubbub.service.client import rounds_at
+
+    analyst = _analyst(file, key, authority)
+    found = rounds_at(analyst.study, analyst.web)
+    if not found:
+        raise InvalidInput("study must have an open round, got none; open it with `hubbub study open`")
+    record = found[-1][0]
+    if found[-1][1] == "open":
+        analyst.close(record)
+    try:
+        release = analyst.release(record)
+    except RoundRefused as refusal:
+        label = _open_next(analyst, _releases(analyst))
+        raise RoundRefused(refusal.reason, f"{refusal}; a new round ({label}) is open in its place") from None
+    label = _open_next(analyst, _releases(analyst))
+    following = f"round {record.number + 1} ({label}) is open" if label else "see `hubbub study result`"
+    content = {"study": analyst.study.id, "round": record.number, "n": release.n, "next": label}
+    _say(json, content, f"round {record.number} ({record.label}) is released, {release.n} samples; {following}")
+
+
+def result(file: Path, out: Path | None, release: Path | None, authority: Path | None, json: bool) -> None:
+    """The posterior and the privacy report, from what the Computes released."""
+    check_writable("--out", out, endings=(".json",))
+    check_writable("--release", release, endings=(".json",))
+    study, web = _study(file), _web(authority)
+    with needs_service():
+        from hubbub.service.analyst import Analyst
+        from hubbub.service.signing import SigningKey
+    done = _releases(Analyst(study, SigningKey(bytes(32)), web))  # reads only, so any key will do
+    plan, budget = _model(study)
+    if (following := plan.next_round(budget, study.clients, done)) is not None:
+        raise InvalidInput(f"study must have released all its rounds, got {len(done)}; {following.label} is next")
+    found, report = plan.result(budget, study.clients, done)
+    stored = StoredModel(list(plan.features), plan.target, found.posterior(), report.as_dict(), INTERVALS["auto"])
+    if out is not None:
+        stored.save(out)
+    if release is not None:
+        found.save(release)
+    if json:
+        print_json({"study": study.id, **stored.summary(), "n": done[-1].n, "privacy": report.as_dict()})
+        return
+    print_model(stored)
+    console.print(str(report), markup=False)
+
+
+def contribute(
+    file: Path, data: Path, client: str, token: str | None, outbox: Path | None, yes: bool, follow: bool,
+    authority: Path | None, json: bool,
+) -> None:  # fmt: skip
+    """Show what leaves the machine, then send it: this round, or all rounds as they open."""
+    with needs_service():
+        from hubbub.service.client import Contributor
+        from hubbub.service.outbox import Outbox
+    study, web = _study(file), _web(authority)
+    plan, _ = _model(study)
+    rows = read_table(data).numbers(list(plan.columns))
+    person = Contributor(study, client, Outbox(outbox or file.with_suffix(f".{client}.outbox")), web, rows.shape[0])
+    if token is not None:
+        person.enrol(_token(token))
+    done: list[dict[str, object]] = []
+    while True:
+        record = person.current_round()
+        if record.number in (entry["round"] for entry in done):
+            time.sleep(1.0)
+            continue
+        _confirm(person, record, rows, yes or bool(done))
+        done.append({"round": record.number, "label": record.label, "samples": person.contribute(record, rows)})
+        errors.print(f"round {record.number} ({record.label}): every Compute has confirmed", markup=False)
+        if not follow or record.label == LABELS[-1]:
+            break
+    if json:
+        print_json({"study": study.id, "client": client, "rounds": done})
+
+
+def _confirm(person: Any, record: Any, rows: Any, yes: bool) -> None:
+    from hubbub.service.client import what_leaves
+
+    errors.print(f"What would leave this machine for the study {person.study.title!r}:", markup=False)
+    for line in what_leaves(record, record.checked(person.study), rows):
+        errors.print(f"  - {line}", markup=False)
+    budget = person.study.budget
+    errors.print(f"  - together with all rounds of the study it is {budget}-differentially private", markup=False)
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise InvalidInput("yes must be given where nobody can be asked, got no terminal; add --yes to send it")
+    if input("Send it? [y/N] ").strip().lower() not in ("y", "yes"):
+        raise InvalidInput("answer must be y to send, got another; nothing was sent")
+
+
+def _open_next(analyst: Analyst, done: list[Release]) -> str | None:
+    """Plan and open the round that follows from these releases; its label, or None where all are done."""
+    plan, budget = _model(analyst.study)
+    following = plan.next_round(budget, analyst.study.clients, done)
+    if following is None:
+        return None
+    from hubbub.service.client import rounds_at
+
+    number = len(rounds_at(analyst.study, analyst.web))
+    record = analyst.plan(number, following.statistic, following.noise_multiplier, following.label, following.steps)
+    analyst.open_round(record)
+    return following.label
+
+
+def _releases(analyst: Analyst) -> list[Release]:
+    """What all released rounds gave, in order; refused ones are left out."""
+    from hubbub.service.client import rounds_at
+
+    done = []
+    for record, state in rounds_at(analyst.study, analyst.web):
+        if state in ("released", "agreed", "closed"):
+            with suppress(RoundRefused):
+                done.append(analyst.release(record))
+    return done
+
+
+def _model(study: StudyRecord) -> tuple[RegressionPlan, Budget]:
+    if study.budget is None:
+        raise InvalidInput("study must have a budget, got a simulation; it has no result to report")
+    return RegressionPlan.of(study.model), study.budget
+
+
+def _say(json: bool, content: dict[str, object], line: str) -> None:
+    if json:
+        print_json(content)
+    else:
+        console.print(line, markup=False)
+
+
+def _web(authority: Path | None, seconds: float = 60.0) -> Web:
+    with needs_service():
+        from hubbub.service.web import Patience, Web
+    return Web.open(None if authority is None else str(authority), Patience(total=seconds))
+
+
+def _study(file: Path) -> StudyRecord:
+    with needs_service():
+        from hubbub.service.records import read_study
+    try:
+        return read_study(file.read_bytes())
+    except OSError as error:
+        raise InvalidInput(f"study must be readable, got study={file}: {error.strerror}; check the path") from None
+
+
+def _analyst(file: Path, key: Path | None, authority: Path | None) -> Analyst:
+    import json
+
+    from hubbub.service.analyst import Analyst
+    from hubbub.service.signing import SigningKey
+
+    path = key or file.with_suffix(".key")
+    try:
+        secret = SigningKey(bytes.fromhex(json.loads(path.read_text())["sign"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        raise InvalidInput(f"key must be the file that `hubbub study create` wrote, got key={path}") from None
+    study = _study(file)
+    if secret.public() != study.analyst:
+        raise InvalidInput(f"key must be the one that signed the study, got another in {path}; name it with --key")
+    return Analyst(study, secret, _web(authority))
+
+
+def _toml(source: Path) -> dict[str, Any]:
+    try:
+        content = tomllib.loads(source.read_text())
+    except OSError as error:
+        raise InvalidInput(f"study must be readable, got study={source}: {error.strerror}; check the path") from None
+    except ValueError as error:
+        raise InvalidInput(f"study must be TOML, got study={source}: {error}; correct that line") from None
+    if unknown := sorted(set(content) - _FIELDS):
+        raise invalid("study", f"made of {', '.join(sorted(_FIELDS))}", unknown[0], "check the spelling")
+    for name in ("title", "epsilon", "delta", "computes", "model"):
+        if name not in content:
+            raise InvalidInput(f"study must have the entry {name}, got none in {source}; add it")
+    return content
+
+
+def _parties(content: Mapping[str, Any]) -> dict[str, int]:
+    """`clients = 200` are client-1 .. client-200 with one sample each; `parties` names them with their samples."""
+    if ("clients" in content) == ("parties" in content):
+        raise InvalidInput("study must have clients (a number) or parties (name = samples), one of the two")
+    if "parties" in content:
+        return {str(name): int(samples) for name, samples in content["parties"].items()}
+    return {f"client-{number}": 1 for number in range(1, int(content["clients"]) + 1)}
+
+
+def _computes(entries: Any, web: Web) -> list[Any]:
+    """Each entry is an address, or an address with the verify key that the operator told by another way."""
+    from hubbub.service.analyst import find_compute
+
+    found = []
+    for entry in entries:
+        url, pinned = (entry, None) if isinstance(entry, str) else (entry["url"], entry.get("verify_key"))
+        compute = find_compute(url, web)
+        if pinned is not None and compute.verify_key.hex() != pinned:
+            raise InvalidInput(f"verify_key must be {pinned}, got another from {url}; do not use that Compute")
+        found.append(compute)
+    return found
+
+
+def _plan(model: Mapping[str, Any]) -> RegressionPlan:
+    try:
+        features, target = list(model["features"]), str(model["target"])
+        (y_bound,) = parse_ranges(str(model["y_bound"]), [target], "y_bound")
+        norm = model.get("x_norm")
+        x_bound = () if norm is not None else tuple(parse_ranges(str(model["x_bound"]), features))
+        return RegressionPlan(tuple(features), target, y_bound, x_bound, norm, bool(model.get("intercept", True)))
+    except KeyError as error:
+        raise InvalidInput(f"model must have the entry {error.args[0]}, got none; add it to the study") from None
+
+
+def _token(text: str) -> bytes:
+    try:
+        return bytes.fromhex(text)
+    except ValueError:
+        raise InvalidInput("token must be 64 hexadecimal digits, got something else; copy it whole") from None
+
+
+def _write_tokens(path: Path, tokens: Mapping[str, tuple[bytes, int]]) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["client", "token", "samples"])
+        writer.writerows([name, token.hex(), samples] for name, (token, samples) in tokens.items())
+
+
+def _read_tokens(path: Path) -> dict[str, tuple[bytes, int]]:
+    try:
+        with open(path, newline="") as file:
+            rows = list(csv.DictReader(file))
+        return {row["client"]: (bytes.fromhex(row["token"]), int(row["samples"])) for row in rows}
+    except (OSError, KeyError, ValueError, TypeError):
+        raise InvalidInput(f"tokens must be the file that `hubbub study create` wrote, got tokens={path}") from None

@@ -1,0 +1,129 @@
+"""`hubbub up`: a whole study on this machine, with every Compute a process of its own."""
+
+from __future__ import annotations
+
+import signal
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.progress import Progress
+
+from hubbub.arrays import Floats
+from hubbub.cli.extras import needs_service
+from hubbub.cli.model import print_model
+from hubbub.cli.output import console, errors, print_json, progress
+from hubbub.estimators.linear_regression import PrivateLinearRegression
+from hubbub.estimators.stored import StoredModel
+from hubbub.privacy import Budget, check_population
+
+FEATURES, TARGET = ["age", "dose", "weight"], "response"
+TRUTH = np.array([0.1, -2.0, 0.0])
+
+
+def run(
+    computes: int, clients: int, epsilon: float, delta: float, tolerate: int, tls: bool, once: bool, json: bool
+) -> None:
+    """Start the Computes, run the study, print it, and stay until stopped."""
+    with needs_service():
+        from hubbub.service.devnet import LocalComputes
+    check_population(clients, tolerate)
+    budget = Budget(epsilon, delta)
+    with ExitStack() as stack:
+        stack.enter_context(_orderly_end())
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hubbub-up-")))
+        errors.print(f"starting {computes} Computes ...", markup=False)
+        nodes = stack.enter_context(LocalComputes(folder, computes, tls=tls))
+        for compute in nodes.computes:
+            errors.print(f"  {compute.folder.name}: {compute.url}  (process {compute.process.pid})", markup=False)  # type: ignore[union-attr]
+        started = time.perf_counter()
+        model = _fit(nodes, clients, budget, tolerate)
+        seconds = time.perf_counter() - started
+        accepted = _accepted(nodes)
+        stored = StoredModel.of(model, FEATURES, TARGET)
+        if json:
+            print_json({**stored.summary(), "n": clients, "computes": list(nodes.urls), "reports_accepted": accepted,
+                        "seconds": seconds, "privacy": stored.privacy})  # fmt: skip
+            return
+        print_model(stored)
+        console.print(str(model.privacy_), markup=False)
+        truth = ", ".join(f"{name} {value:g}" for name, value in zip(FEATURES, TRUTH, strict=True))
+        console.print(f"\n{sum(accepted)} reports accepted by {computes} Computes in {seconds:.1f} s", markup=False)
+        console.print(f"the truth behind the data: {truth}", markup=False)
+        if not once:
+            _stay(nodes)
+
+
+@contextmanager
+def _orderly_end() -> Iterator[None]:
+    """Told to end (SIGTERM), end the Computes too."""
+
+    def end(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _fit(nodes: Any, clients: int, budget: Budget, tolerate: int) -> PrivateLinearRegression:
+    from hubbub.engines.network import NetworkEngine
+
+    X, y = _data(clients)
+    with progress() as bar:
+        ticks = _Ticks(bar, clients)
+        engine = NetworkEngine(
+            nodes.urls, tolerate, budget, title="hubbub up: response by age, dose and weight",
+            authority=None if nodes.authority is None else str(nodes.authority), tick=ticks,
+        )  # fmt: skip
+        return PrivateLinearRegression(
+            budget, x_bound=[(0, 100), (0, 5), (40, 120)], y_bound=(0, 40), engine=engine
+        ).fit(X, y)
+
+
+def _data(clients: int) -> tuple[Floats, Floats]:
+    rng = np.random.default_rng(0)
+    X = rng.normal([50.0, 2.0, 75.0], [12.0, 0.7, 12.0], size=(clients, 3))
+    return X, 20 + X @ TRUTH + rng.normal(size=clients)
+
+
+class _Ticks:
+    """Three passes over the clients: enrolment and the two rounds."""
+
+    def __init__(self, bar: Progress, clients: int) -> None:
+        self._bar, self._clients, self._done = bar, clients, 0
+        self._task = bar.add_task("enrolling", total=clients)
+
+    def __call__(self, count: int) -> None:
+        if self._done % self._clients == 0 and self._done:
+            self._task = self._bar.add_task(f"round {self._done // self._clients - 1}", total=self._clients)
+        self._done += count
+        self._bar.advance(self._task, count)
+
+
+def _accepted(nodes: Any) -> list[int]:
+    """How many reports each Compute has accepted, by its own counter."""
+    from hubbub.service.web import Web
+
+    web = Web.open(None if nodes.authority is None else str(nodes.authority))
+    return [int(web.get(f"{url}/v1/status").json()["counters"].get("accepted", 0)) for url in nodes.urls]
+
+
+def _stay(nodes: Any) -> None:
+    console.print("\nStatus pages, until you press Ctrl-C:", markup=False)
+    for url in nodes.urls:
+        console.print(f"  {url}/", markup=False)
+    if nodes.authority is not None:
+        note = "a browser will ask about their certificates, which a development authority signed; --no-tls avoids that"
+        console.print(f"  ({note})", markup=False)
+    try:
+        while True:
+            time.sleep(3600)
+    except KeyboardInterrupt:
+        console.print("stopped", markup=False)

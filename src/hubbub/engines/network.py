@@ -1,0 +1,125 @@
+"""The roles on real Compute nodes: every call of `private_sum` is one round over HTTP, with simulated clients."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hubbub.arrays import Floats, finite_rows
+from hubbub.errors import whole
+from hubbub.privacy import Budget, Release, check_population
+from hubbub.randomness import Randomness
+from hubbub.securesum import check_computes
+from hubbub.service.analyst import Analyst, find_compute, make_tokens, new_study
+from hubbub.service.client import Contributor
+from hubbub.service.outbox import Outbox
+from hubbub.service.signing import SigningKey
+from hubbub.service.web import Patience, Web
+from hubbub.statistics import Statistic
+
+_STUDY_SECONDS = 24 * 3600.0
+_THREADS = 16
+
+
+@dataclass(frozen=True)
+class _Live:
+    """A registered study and its enrolled clients, used again for every round over as many rows."""
+
+    analyst: Analyst
+    clients: tuple[Contributor, ...]
+    rounds: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class NetworkEngine:
+    """N simulated clients on this machine, M Computes at `urls`: the same interface as LocalEngine.
+
+    With a `budget` every Compute keeps the study's ledger and refuses a round that overspends it. Without one the
+    study is a simulation, which Computes take only if their configuration says so. `holds` is the number of samples
+    of one client (1: every row is a client of its own, which enrols and uploads by itself). A `seed` makes noise and
+    shares reproducible, and the privacy report says so. `authority` is a PEM file for the Computes' certificates.
+    """
+
+    urls: tuple[str, ...]
+    tolerated: int = 0
+    budget: Budget | None = None
+    seed: int | None = None
+    holds: int = 1
+    authority: str | None = None
+    fraction_bits: int | None = None
+    title: str = "network engine"
+    tick: Callable[[int], None] | None = field(default=None, repr=False, compare=False)
+    _randomness: Randomness = field(init=False, repr=False, compare=False)
+    _web: Web = field(init=False, repr=False, compare=False)
+    _folder: Any = field(init=False, repr=False, compare=False)
+    _live: dict[int, _Live] = field(init=False, repr=False, compare=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "urls", tuple(self.urls))
+        check_computes(len(self.urls))
+        whole("tolerated", self.tolerated, 0, "give how many clients may collude or drop out")
+        whole("holds", self.holds, 1, "a client holds one sample at least")
+        object.__setattr__(self, "_randomness", Randomness.of(self.seed))
+        object.__setattr__(self, "_web", Web.open(self.authority, Patience(total=60.0, first=0.02, most=1.0)))
+        object.__setattr__(self, "_folder", tempfile.TemporaryDirectory(prefix="hubbub-"))
+
+    @property
+    def computes(self) -> int:
+        """M, the number of Computes."""
+        return len(self.urls)
+
+    def private_sum(self, rows: Floats, statistic: Statistic, noise_multiplier: float) -> Release:
+        """The noisy sum over the clients, through one round on the live nodes; or a refusal."""
+        rows = finite_rows("rows", rows, statistic.columns)
+        check_population(rows.shape[0], self.tolerated)
+        live = self._study(rows.shape[0])
+        number = len(live.rounds)
+        record = live.analyst.plan(number, statistic, noise_multiplier, f"round {number}", (), self.fraction_bits)
+        live.analyst.open_round(record)
+        live.rounds.append(record.label)
+        for client, held in zip(live.clients, _parts(rows, self.holds), strict=True):
+            client.make(record, held)  # one after the other, so that a seed gives the same noise again
+        self._at_once(live.clients, lambda client: client.send(record))
+        live.analyst.close(record)
+        return live.analyst.release(record, setting="network on one machine", randomness=self._randomness)
+
+    def _study(self, clients: int) -> _Live:
+        """The study over so many clients: made, registered and enrolled in at the first round."""
+        if clients not in self._live:
+            self._live[clients] = self._start(clients)
+        return self._live[clients]
+
+    def _start(self, clients: int) -> _Live:
+        key, computes = SigningKey.generate(), [find_compute(url, self._web) for url in self.urls]
+        study = new_study(self.title, computes, clients, self.tolerated, self.budget, key, seconds=_STUDY_SECONDS)
+        analyst = Analyst(study, key, self._web)
+        analyst.register()
+        sizes = [part.shape[0] for part in _parts(np.empty((clients, 0)), self.holds)]
+        names = [f"client-{i}" for i in range(len(sizes))]
+        tokens = make_tokens(dict(zip(names, sizes, strict=True)))
+        analyst.invite(tokens)
+        outbox = Outbox(Path(self._folder.name) / f"{study.id[:16]}.db")
+        simulation = self.budget is None
+        found = tuple(
+            Contributor(study, name, outbox, self._web, samples, self._randomness, simulation)
+            for name, (_, samples) in tokens.items()
+        )
+        self._at_once(found, lambda client: client.enrol(tokens[client.name][0]))
+        return _Live(analyst, found)
+
+    def _at_once(self, clients: Sequence[Contributor], work: Callable[[Contributor], object]) -> None:
+        """Several clients talk to the Computes at the same time, as they would."""
+        with ThreadPoolExecutor(min(_THREADS, len(clients))) as pool:
+            for _ in pool.map(work, clients):
+                if self.tick is not None:
+                    self.tick(1)
+
+
+def _parts(rows: Floats, size: int) -> Sequence[Floats]:
+    return [rows[start : start + size] for start in range(0, rows.shape[0], size)]

@@ -1,0 +1,266 @@
+"""How a round ends: close -> exchange signed rosters -> agree -> release once, or refuse.
+
+Every step is one transaction that moves the round from one state to the next, and each can be repeated after a crash:
+a roster is signed once and kept, the agreed roster follows from the M signed ones, the sum from the roster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sqlalchemy import Connection, Row, insert
+
+from hubbub.errors import InvalidInput, MalformedMessage, ReportRejected, RoundRefused
+from hubbub.roles import Compute, ComputeSum, Roster, Study, add_shares, agree, roster_digest
+from hubbub.securesum import decode_report
+from hubbub.service import store as db
+from hubbub.service import tables
+from hubbub.service.canonical import check_signature, digest, read_signed, sign_record
+from hubbub.service.messages import encode_sum
+from hubbub.service.node import Node, Receipt, check_analyst, known_study, parsed_round, parsed_study
+from hubbub.service.problems import Problem
+from hubbub.service.records import CloseRecord, RosterRecord, StudyRecord
+from hubbub.service.tables import State
+from hubbub.service.uploads import open_reports
+
+_CHUNK = 500  # reports opened at a time: memory stays constant whatever N is
+
+
+@dataclass(frozen=True)
+class RoundView:
+    """A round as it stands, with what the roles need to work on it."""
+
+    row: Row[Any]
+    study: StudyRecord
+    position: int
+    role: Study
+
+    @property
+    def least(self) -> int:
+        """N - T, fewer than which are refused."""
+        return self.study.clients - self.study.tolerated
+
+
+def view(connection: Connection, study_id: str, number: int) -> RoundView:
+    """The round as the store has it now."""
+    study, row = db.find_study(connection, study_id), db.find_round(connection, study_id, number)
+    return RoundView(row, parsed_study(study.record), study.position, parsed_round(study.record, row.record)[1])
+
+
+def close(node: Node, study_id: str, number: int, data: bytes, other: str | None = None) -> Receipt:
+    """End the round at the analyst's signed wish; asked again nothing changes."""
+    study, _ = known_study(node, study_id)
+    record, signature = read_signed(data, CloseRecord)
+    check_analyst(study, record, signature)
+    with node.store.read() as connection:
+        row = db.find_round(connection, study_id, number)
+    if record.study != digest(study) or record.round != row.digest:
+        raise Problem("invalid-record", "close must be of this round, got another's; sign it again")
+    return _close(node, study_id, number, data, other)
+
+
+def close_at_deadline(node: Node, study_id: str, number: int) -> Receipt:
+    """End the round because its time is over."""
+    return _close(node, study_id, number, None, None)
+
+
+def _close(node: Node, study_id: str, number: int, record: bytes | None, other: str | None) -> Receipt:
+    """Freeze the roster, sign it and keep it: from now on there is no other one for this round."""
+    event = db.new_event()
+    with node.store.write("closed") as connection:
+        now, found = node.clock(), view(connection, study_id, number)
+        if record is None and now < found.row.deadline:
+            raise Problem("round-open", "round must have reached its deadline; wait, or let the analyst close it")
+        if not db.move(connection, study_id, number, "open", "closed", now, close=record):
+            return Receipt(event, new=False)
+        clients = db.roster_now(connection, study_id, number)
+        roster = RosterRecord(digest(found.study), found.row.digest, number, found.position, clients, event)
+        db.add_roster(connection, study_id, number, found.position, sign_record(roster, node.keys.sign))
+        reports = len(clients)
+        db.write_audit(connection, now, "round-closed", study_id, number, event=event, other=other, reports=reports)
+    return Receipt(event)
+
+
+def own_roster(node: Node, study_id: str, number: int) -> bytes:
+    """The roster that this Compute signed, or the state that stands in the way."""
+    with node.store.read() as connection:
+        found = view(connection, study_id, number)
+        rows = db.stored_rosters(connection, study_id, number)
+    if found.row.state == "refused":
+        raise _refused(found.row)
+    mine = [row.record for row in rows if row.compute == found.position]
+    if not mine:
+        raise Problem("not-closed", "round must be closed before rosters are exchanged; send the analyst's close")
+    return bytes(mine[0])
+
+
+def receive_roster(node: Node, study_id: str, number: int, data: bytes, other: str | None = None) -> Receipt:
+    """Keep another Compute's signed roster; a second one for the same round ends the round here."""
+    record, event = _checked_roster(node, study_id, number, data), db.new_event()
+    with node.store.write("roster-received") as connection:
+        found = view(connection, study_id, number)
+        held = {row.compute: row.record for row in db.stored_rosters(connection, study_id, number)}
+        before = held.get(record.compute)
+        if before is not None and digest(read_signed(before, RosterRecord)[0]) == digest(record):
+            return Receipt(event, new=False)
+        if before is None and record.compute != found.position:
+            db.add_roster(connection, study_id, number, record.compute, data)
+            db.write_audit(
+                connection, node.clock(), "roster-received", study_id, number, event=event, other=record.event,
+                compute=record.compute, clients=len(record.clients),
+            )  # fmt: skip
+            return Receipt(event)
+    code = "rolled-back" if record.compute == found.position else "second-roster"
+    raise refuse(node, study_id, number, code, _CONFLICTS[code], other=record.event)
+
+
+_CONFLICTS = {
+    "second-roster": "a Compute has signed two different rosters for this round; ask its operator what happened",
+    "rolled-back": "this Compute has signed a roster that its database does not know: an old copy was restored",
+}
+
+
+def _checked_roster(node: Node, study_id: str, number: int, data: bytes) -> RosterRecord:
+    """The roster, if it is of this round and its Compute signed it."""
+    record, signature = read_signed(data, RosterRecord)
+    with node.store.read() as connection:
+        found = view(connection, study_id, number)
+    if (record.study, record.round, record.number) != (digest(found.study), found.row.digest, number):
+        raise Problem("invalid-record", "roster must be of this study and round, got another's; fetch it again")
+    if record.compute >= len(found.study.computes):
+        raise Problem("invalid-record", f"compute must be below {len(found.study.computes)}, got {record.compute}")
+    try:
+        check_signature(record, signature, found.study.computes[record.compute].verify_key, "Compute")
+    except InvalidInput as error:
+        raise Problem("bad-signature", str(error)) from None
+    return record
+
+
+def check_history(node: Node, study_id: str, signed: Iterable[bytes]) -> None:
+    """Refuse to go on where others hold a roster that this Compute signed and its database does not know."""
+    study, position = known_study(node, study_id)
+    with node.store.read() as connection:
+        known = {bytes(row.record) for row in db.stored_rosters(connection, study_id) if row.compute == position}
+    mine = {digest(read_signed(data, RosterRecord)[0]) for data in known}
+    for data in signed:
+        record, signature = read_signed(data, RosterRecord)
+        if record.compute != position or record.study != digest(study) or digest(record) in mine:
+            continue
+        check_signature(record, signature, study.computes[position].verify_key, "Compute")
+        event = db.new_event()
+        with node.store.write() as connection:
+            db.write_audit(connection, node.clock(), "rolled-back", study_id, event=event, other=record.event)
+        raise Problem("rolled-back", _CONFLICTS["rolled-back"])
+
+
+def settle(node: Node, study_id: str, number: int) -> State:
+    """Take the round as far as what is in the store allows: closed -> agreed -> released, or refused."""
+    with node.store.read() as connection:
+        found = view(connection, study_id, number)
+        rosters = db.stored_rosters(connection, study_id, number)
+    state: State = found.row.state
+    if state == "closed" and len(rosters) == len(found.study.computes):
+        state = _agree(node, found, _common(found, rosters))
+    if state == "agreed":
+        state = _release(node, found, _common(found, rosters))
+    return state
+
+
+def _common(found: RoundView, rosters: Iterable[Row[Any]]) -> Roster | RoundRefused:
+    """The clients whom every Compute holds, or why there are too few."""
+    try:
+        return agree(found.role, [read_signed(row.record, RosterRecord)[0].clients for row in rosters])
+    except RoundRefused as refusal:
+        return refusal
+
+
+def _agree(node: Node, found: RoundView, roster: Roster | RoundRefused) -> State:
+    study_id, number = found.row.study, found.row.number
+    if isinstance(roster, RoundRefused):
+        refuse(node, study_id, number, roster.reason, str(roster))
+        return "refused"
+    values = {"roster_digest": roster_digest(found.role, number, roster), "roster_size": len(roster)}
+    with node.store.write("agreed") as connection:
+        if db.move(connection, study_id, number, "closed", "agreed", node.clock(), **values):
+            size = len(roster)
+            db.write_audit(
+                connection, node.clock(), "roster-agreed", study_id, number, event=db.new_event(), clients=size
+            )
+    return "agreed"
+
+
+def _release(node: Node, found: RoundView, roster: Roster | RoundRefused) -> State:
+    """Add up the agreed roster's shares, write the sum down, delete the reports: once, in one transaction."""
+    study_id, number = found.row.study, found.row.number
+    assert not isinstance(roster, RoundRefused)
+    try:
+        body = encode_sum(_sum(node, found, roster), node.keys.sign)
+    except (ReportRejected, MalformedMessage) as error:
+        refuse(node, study_id, number, "damaged", f"a held report cannot be read again ({error}); check the disk")
+        return "refused"
+    with node.store.write("released") as connection:
+        now = node.clock()
+        if db.move(connection, study_id, number, "agreed", "released", now):
+            connection.execute(insert(tables.sums).values(study=study_id, number=number, body=body))
+            db.scrub(connection, study_id, number)
+            size = len(roster)
+            db.write_audit(connection, now, "sum-released", study_id, number, event=db.new_event(), clients=size)
+    return "released"
+
+
+def _sum(node: Node, found: RoundView, roster: Roster) -> ComputeSum:
+    """This Compute's sum over the roster, some reports at a time."""
+    number, wanted, counted = found.row.number, set(roster), 0
+    compute = Compute(found.role, number, found.position, node.keys.seal)
+    words = np.zeros(found.role.plan(number).dimension, dtype=np.uint64)
+    with node.store.read() as connection:
+        for rows in db.stream_reports(connection, found.row.study, number, _CHUNK):
+            chosen = [(decode_report(row.body), row.owner) for row in rows if row.client in wanted]
+            add_shares(words, open_reports(compute, chosen))
+            counted += len(chosen)
+    if counted != len(wanted):
+        raise MalformedMessage(f"reports must be held for all {len(wanted)} clients of the roster, got {counted}")
+    mark = roster_digest(found.role, number, roster)
+    return ComputeSum(found.role.digest, number, found.position, mark, len(roster), words)
+
+
+def refuse(node: Node, study_id: str, number: int, reason: str, detail: str, *, other: str | None = None) -> Problem:
+    """Give the round up, unless it is released: delete the shares, give the budget back. Returns what to raise."""
+    with node.store.write("refused") as connection:
+        now = node.clock()
+        values = {"reason": reason, "detail": detail[:500]}
+        moved = any(
+            db.move(connection, study_id, number, state, "refused", now, **values)
+            for state in ("open", "closed", "agreed")
+        )
+        if moved:
+            db.scrub(connection, study_id, number)
+            db.refund(connection, study_id, number)
+        kind = "round-refused" if moved else "conflict"
+        db.write_audit(connection, now, kind, study_id, number, event=db.new_event(), other=other, reason=reason)
+    return Problem(reason if reason in _CONFLICTS else "round-refused", detail)
+
+
+def released_sum(node: Node, study_id: str, number: int) -> bytes:
+    """The sum's bytes, always the same ones; or which state the round is in instead."""
+    with node.store.read() as connection:
+        found = view(connection, study_id, number)
+        body = db.stored_sum(connection, study_id, number)
+        held = db.count_reports(connection, study_id, number)
+    if body is not None:
+        return body
+    if found.row.state == "refused":
+        raise _refused(found.row)
+    if found.row.state == "open":
+        wait = max(1, min(30, round(found.row.deadline - node.clock())))
+        if held < found.least:
+            raise Problem("not-enough-reports", f"reports must number at least N - T = {found.least}, got {held}", wait)
+        raise Problem("round-open", f"round must be closed first; {held} of N = {found.study.clients} are here", wait)
+    raise Problem("agreement-under-way", "the Computes have not all answered yet; ask again", 1)
+
+
+def _refused(row: Row[Any]) -> Problem:
+    return Problem("round-refused", f"round {row.number} was refused ({row.reason}): {row.detail}")

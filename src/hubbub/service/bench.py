@@ -1,0 +1,256 @@
+"""How fast a Compute is, beside what HTTP alone allows on the same machine in the same run."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+
+from hubbub.randomness import Randomness
+from hubbub.roles import contribute, start_sessions
+from hubbub.securesum import PrivateKey, encode_report
+from hubbub.service.analyst import Analyst, find_compute, make_tokens, new_study
+from hubbub.service.canonical import canonical, digest, sign_record
+from hubbub.service.client import Contributor
+from hubbub.service.devnet import LocalCompute, LocalComputes, free_port
+from hubbub.service.messages import (
+    BATCH_TYPE,
+    ENROL,
+    JSON_TYPE,
+    REPORT_TYPE,
+    UPLOAD,
+    enrol_parts,
+    frame,
+    token_for,
+    upload_parts,
+)
+from hubbub.service.node import Limits
+from hubbub.service.outbox import Outbox
+from hubbub.service.records import ComputeRecord, RoundRecord, StudyRecord, sample_names
+from hubbub.service.signing import SigningKey
+from hubbub.service.web import Patience, Web
+from hubbub.statistics import Means
+
+CONNECTIONS = 64
+_LIMITS = Limits(simulation=True, requests_per_second=1e9, studies=1000)
+_EMPTY = """
+import sys, uvicorn
+from starlette.applications import Starlette
+from starlette.responses import Response
+from starlette.routing import Route
+async def take(request):
+    async for _ in request.stream():
+        pass
+    return Response(b"{}", media_type="application/json")
+app = Starlette(routes=[Route("/empty", take, methods=["POST"])])
+uvicorn.run(app, host="127.0.0.1", port=int(sys.argv[1]), access_log=False, log_level="warning")
+"""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is measured."""
+
+    dimension: int = 77
+    singles: int = 2000
+    batch: int = 100
+    batched: int = 20_000
+    clients: int = 20_000
+    holds: int = 100
+    """Samples of one client in the end-to-end run."""
+
+
+def run(setting: Setting, note: Callable[[str], None]) -> dict[str, Any]:
+    """Rates of one Compute, and a whole round through three."""
+    with tempfile.TemporaryDirectory(prefix="hubbub-bench-") as folder:
+        found = _one_node(setting, Path(folder) / "one", note)
+        return found | _end_to_end(setting, Path(folder) / "three", note)
+
+
+def _one_node(setting: Setting, folder: Path, note: Callable[[str], None]) -> dict[str, Any]:
+    with LocalComputes(folder, 1, limits=_LIMITS) as computes, httpx.Client() as http:
+        node, web = computes.computes[0], Web(http)
+        note("single uploads ...")
+        single = _Load(setting, node, web, {f"c{i}": 1 for i in range(setting.singles)}, 1)
+        enrol = single.enrol()
+        bodies = single.uploads()
+        empty = _empty(bodies)
+        rate = blast(node.port, bodies)
+        note("batches ...")
+        parties = {f"p{i}": setting.batch for i in range(setting.batched // setting.batch)}
+        many = _Load(setting, node, web, parties, setting.batch)
+        many.enrol()
+        batches = blast(node.port, many.uploads()) * setting.batch
+    return {
+        "dimension": setting.dimension, "empty_per_second": empty, "single_per_second": rate,
+        "single_over_empty": rate / empty, "batch": setting.batch, "batched_per_second": batches,
+        "batched_over_single": batches / rate, "enrolled_per_second": enrol,
+    }  # fmt: skip
+
+
+class _Load:
+    """Prepared requests to the first Compute of a study; the other Computes of it exist on paper only."""
+
+    def __init__(self, setting: Setting, node: LocalCompute, web: Web, samples: dict[str, int], per_body: int) -> None:
+        self.node, self.samples, self.per_body = node, samples, per_body
+        paper = [
+            ComputeRecord(f"paper-{k}", f"http://127.0.0.1:{k + 1}", PrivateKey.generate().public(), os.urandom(32))
+            for k in range(2)
+        ]
+        key = SigningKey.generate()
+        computes = [find_compute(node.url, web), *paper]
+        self.study: StudyRecord = new_study("bench", computes, sum(samples.values()), 0, None, key, seconds=3600)
+        alone = Analyst(self.study, key, web)
+        self.tokens, self.keys = make_tokens(samples), {name: SigningKey.generate() for name in samples}
+        _register_at_first(alone, self.tokens)
+        self.record = alone.plan(0, Means((1.0,) * setting.dimension), 1.0, "bench")
+        _open_at_first(alone, self.record)
+
+    def enrol(self) -> float:
+        """Enrolments per second."""
+        return blast(self.node.port, [self._enrolment(name) for name in self.samples], expect=201)
+
+    def _enrolment(self, name: str) -> bytes:
+        key, compute = self.keys[name], self.study.computes[0]
+        signature = key.sign(ENROL, *enrol_parts(digest(self.study), 0, name, key.public()))
+        content = {"client": name, "token": token_for(self.tokens[name][0], compute.verify_key).hex(),
+                   "key": key.public().hex(), "signature": signature.hex()}  # fmt: skip
+        return request(f"/v1/studies/{self.study.id}/enrolments", canonical(content), JSON_TYPE)
+
+    def uploads(self) -> list[bytes]:
+        """One request for every client."""
+        role, rng = self.record.checked(self.study), np.random.default_rng(0)
+        return [self._upload(role, name, rng.uniform(-1, 1, (count, self.record.checked(self.study).plan(0).dimension)))
+                for name, count in self.samples.items()]  # fmt: skip
+
+    def _upload(self, role: Any, name: str, rows: Any) -> bytes:
+        sessions, names = start_sessions(role, name), sample_names(name, len(rows))
+        reports = [
+            encode_report(contribute(role, 0, each, row, Randomness.system(), sessions=sessions)[0])
+            for each, row in zip(names, rows, strict=True)
+        ]
+        body = reports[0] if len(rows) == 1 else frame(reports)
+        signature = self.keys[name].sign(UPLOAD, *upload_parts(digest(self.record), 0, name, body))
+        headers = {"hubbub-client": name, "hubbub-signature": signature.hex()}
+        kind = REPORT_TYPE if len(rows) == 1 else BATCH_TYPE
+        return request(f"/v1/studies/{self.study.id}/rounds/0/reports", body, kind, headers)
+
+
+def _register_at_first(analyst: Analyst, tokens: dict[str, tuple[bytes, int]]) -> None:
+    first = analyst.study.computes[0]
+    analyst.web.post(f"{first.url}/v1/studies", sign_record(analyst.study, analyst.key))
+    analyst.invite(tokens, only=0)
+
+
+def _open_at_first(analyst: Analyst, record: RoundRecord) -> None:
+    url = f"{analyst.study.computes[0].url}/v1/studies/{analyst.study.id}/rounds"
+    analyst.web.post(url, sign_record(record, analyst.key))
+
+
+def _empty(bodies: Sequence[bytes]) -> float:
+    """What a handler that does nothing accepts, of bodies of the same size."""
+    port = free_port()
+    process = subprocess.Popen([sys.executable, "-c", _EMPTY, str(port)])
+    try:
+        for _ in range(200):
+            try:
+                if httpx.post(f"http://127.0.0.1:{port}/empty", content=b"x").status_code == 200:
+                    break
+            except httpx.TransportError:
+                time.sleep(0.05)
+        changed = [body.replace(body.split(b" ")[1], b"/empty", 1) for body in bodies]
+        return blast(port, changed)
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+def request(path: str, body: bytes, kind: str, headers: dict[str, str] | None = None) -> bytes:
+    """An HTTP/1.1 request as bytes."""
+    lines = [f"POST {path} HTTP/1.1", "host: bench", f"content-type: {kind}", f"content-length: {len(body)}"]
+    lines += [f"{name}: {value}" for name, value in (headers or {}).items()]
+    return "\r\n".join([*lines, "", ""]).encode() + body
+
+
+def blast(port: int, requests: Sequence[bytes], expect: int = 200) -> float:
+    """Requests per second over many kept connections; every answer must have the expected status."""
+    return asyncio.run(_blast(port, list(requests), expect))
+
+
+async def _blast(port: int, requests: list[bytes], expect: int) -> float:
+    status = f"HTTP/1.1 {expect} ".encode()
+
+    async def connection() -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        while requests:
+            writer.write(requests.pop())
+            head = await reader.readuntil(b"\r\n\r\n")
+            length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
+            body = await reader.readexactly(length)
+            if not head.startswith(status) or b'"rejected": [{' in body:
+                raise RuntimeError(
+                    f"a Compute must take every request of the benchmark, got {head[:40]!r} {body[:200]!r}"
+                )
+        writer.close()
+
+    count, started = len(requests), time.perf_counter()
+    await asyncio.gather(*(connection() for _ in range(min(CONNECTIONS, count))))
+    return count / (time.perf_counter() - started)
+
+
+def _end_to_end(setting: Setting, folder: Path, note: Callable[[str], None]) -> dict[str, Any]:
+    """N clients through three Computes, with peak memory and the seconds from close to sum."""
+    with LocalComputes(folder, 3, limits=_LIMITS) as computes:
+        web = Web.open(None, Patience(total=120.0, first=0.05, most=0.5))
+        key, statistic = SigningKey.generate(), Means((1.0,) * setting.dimension)
+        parties = {f"p{i}": setting.holds for i in range(setting.clients // setting.holds)}
+        found = [find_compute(url, web) for url in computes.urls]
+        study = new_study("bench", found, sum(parties.values()), 0, None, key, seconds=3600)
+        analyst, tokens = Analyst(study, key, web), make_tokens(parties)
+        analyst.register()
+        analyst.invite(tokens)
+        record = analyst.plan(0, statistic, 1.0, "bench")
+        analyst.open_round(record)
+        outbox, rng = Outbox(folder / "outbox.db"), np.random.default_rng(0)
+        note(f"{study.clients} clients through 3 Computes ...")
+        started = time.perf_counter()
+        for name, count in parties.items():
+            client = Contributor(study, name, outbox, web, count, simulation=True)
+            client.enrol(tokens[name][0])
+            client.contribute(record, rng.uniform(-1, 1, (count, setting.dimension)))
+        uploaded = time.perf_counter()
+        analyst.close(record)
+        release = analyst.release(record)
+        ended = time.perf_counter()
+        peaks = [_peak_mb(compute) for compute in computes.computes]
+    return {
+        "clients": release.n, "computes": 3, "upload_seconds": uploaded - started, "close_seconds": ended - uploaded,
+        "peak_mb": peaks,
+    }  # fmt: skip
+
+
+def _peak_mb(compute: LocalCompute) -> float:
+    assert compute.process is not None
+    status = Path(f"/proc/{compute.process.pid}/status").read_text()
+    line = next(line for line in status.splitlines() if line.startswith("VmHWM"))
+    return int(line.split()[1]) / 1024
+
+
+def verdict(found: dict[str, Any]) -> dict[str, bool]:
+    """What the service promises of itself, held against a run."""
+    return {
+        "singles at least half of an empty handler": found["single_over_empty"] >= 0.5,
+        "batches at least ten times singles": found["batched_over_single"] >= 10,
+        "memory below 300 MB": max(found["peak_mb"]) < 300,
+        "closing and summing below 10 s": found["close_seconds"] < 10,
+    }

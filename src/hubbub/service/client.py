@@ -1,0 +1,215 @@
+"""The client library: enrol once, then contribute to each round. Needs numpy, cryptography and httpx only.
+
+study = read_study(Path("study.json").read_bytes())
+client = Contributor(study, "hospital-7", Outbox("outbox.db"), Web.open())
+client.enrol(token)
+client.contribute(client.current_round(), rows)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from urllib.parse import quote
+
+import numpy as np
+
+from hubbub.arrays import Floats, finite_rows
+from hubbub.errors import InvalidInput, ReportRejected, RoundRefused, invalid
+from hubbub.privacy import GaussianEvent, fits
+from hubbub.randomness import Randomness
+from hubbub.roles import Study, contribute, start_sessions
+from hubbub.securesum import encode_report
+from hubbub.service.canonical import canonical, check_signature, digest, read_json, read_signed
+from hubbub.service.messages import BATCH_TYPE, ENROL, REPORT_TYPE, UPLOAD, enrol_parts, frame, token_for, upload_parts
+from hubbub.service.outbox import Outbox, Parcel
+from hubbub.service.problems import Problem
+from hubbub.service.records import RoundRecord, StudyRecord, check_client_name, sample_names
+from hubbub.service.signing import SigningKey
+from hubbub.service.web import Unreachable, Web
+from hubbub.statistics.preparation import prepare
+
+BATCH = 200
+"""Samples in one upload."""
+
+
+@dataclass(frozen=True)
+class Contributor:
+    """One client in one study: a person with one sample, or a party that holds several."""
+
+    study: StudyRecord
+    name: str
+    outbox: Outbox = field(repr=False)
+    web: Web = field(repr=False)
+    samples: int = 1
+    randomness: Randomness = field(default_factory=Randomness.system, repr=False)
+    simulation: bool = False
+    """Take part in a study without a budget, which protects nobody."""
+
+    def __post_init__(self) -> None:
+        check_client_name(self.name)
+        if self.study.budget is None and not self.simulation:
+            raise InvalidInput("study must have a budget, got a simulation, which protects nobody; do not take part")
+
+    @property
+    def key(self) -> SigningKey:
+        """What the client signs with; kept in the outbox."""
+        return self.outbox.key(self.study.id, self.name)
+
+    def enrol(self, token: bytes) -> None:
+        """Bind this client's key to its name at every Compute, with the one-time token that the analyst gave."""
+        if self.outbox.enrolled(self.study.id, self.name):
+            return
+        key = self.key
+        for position, compute in enumerate(self.study.computes):
+            parts = enrol_parts(digest(self.study), position, self.name, key.public())
+            content = {
+                "client": self.name, "token": token_for(token, compute.verify_key).hex(), "key": key.public().hex(),
+                "signature": key.sign(ENROL, *parts).hex(),
+            }  # fmt: skip
+            self.web.post(f"{compute.url}/v1/studies/{self.study.id}/enrolments", canonical(content))
+        self.outbox.mark_enrolled(self.study.id, self.name)
+
+    def current_round(self) -> RoundRecord:
+        """The latest round that the analyst signed, from the first Compute that answers."""
+        return current_round(self.study, self.web)
+
+    def contribute(self, record: RoundRecord, rows: Floats, sent: Callable[[int], None] | None = None) -> int:
+        """Check the round, make the reports (or take those made before), store them, send them. Returns how many.
+
+        Raises RoundRefused or ReportRejected where a Compute says that they do not count, and Unreachable where one
+        did not answer: then the same call again sends the same bytes.
+        """
+        self.make(record, rows)
+        return self.send(record, sent)
+
+    def make(self, record: RoundRecord, rows: Floats) -> None:
+        """Check the round, make the reports and store them; nothing is done where that has been done before."""
+        role, mark = record.checked(self.study), digest(record)
+        if not self.outbox.parcels(self.study.id, self.name, record.number, mark):
+            self._check_budget(record)
+            parcels = self._make(record, role, finite_rows("rows", rows))
+            self.outbox.put(self.study.id, self.name, record.number, mark, record.noise_multiplier, parcels)
+
+    def send(self, record: RoundRecord, sent: Callable[[int], None] | None = None) -> int:
+        """Send what is stored for this round and not yet confirmed. Returns the number of samples."""
+        mark = digest(record)
+        for parcel in self.outbox.parcels(self.study.id, self.name, record.number, mark):
+            if not parcel.sent:
+                self._send(record, mark, parcel)
+                if sent is not None:
+                    sent(parcel.compute)
+        return self.samples
+
+    def _check_budget(self, record: RoundRecord) -> None:
+        """A client keeps its own account: the study's budget must cover all rounds it takes part in.
+
+        A round that every Compute has refused costs nothing: the honest one among them never released its sum.
+        """
+        before = self.outbox.multipliers(self.study.id, self.name)
+        if self._affordable(before, record):
+            return
+        refused = refused_everywhere(self.study, self.web)
+        events = {number: multiplier for number, multiplier in before.items() if number not in refused}
+        if not self._affordable(events, record):
+            raise InvalidInput(
+                f"budget must cover all rounds, got {self.study.budget} for {len(events) + 1} which spend more; "
+                "do not take part in this one"
+            )
+
+    def _affordable(self, before: Mapping[int, float], record: RoundRecord) -> bool:
+        events = [GaussianEvent(multiplier) for multiplier in (*before.values(), record.noise_multiplier)]
+        return self.study.budget is None or fits(events, self.study.budget)
+
+    def _make(self, record: RoundRecord, role: Study, rows: Floats) -> list[Parcel]:
+        """Sealed bodies for every Compute: single reports, or batches of many."""
+        if rows.shape[0] != self.samples:
+            raise invalid("rows", f"{self.samples}, as {self.name} was invited", rows.shape[0], "check the file")
+        prepared, sessions = prepare(rows, record.steps), start_sessions(role, self.name)
+        names, made = sample_names(self.name, self.samples), []
+        for part, start in enumerate(range(0, self.samples, BATCH)):
+            chosen = range(start, min(start + BATCH, self.samples))
+            reports = [
+                contribute(role, record.number, names[i], prepared[i], self.randomness, sessions=sessions)
+                for i in chosen
+            ]
+            for compute in range(role.computes):
+                bodies = [encode_report(each[compute]) for each in reports]
+                single = self.samples == 1
+                made.append(Parcel(compute, part, not single, bodies[0] if single else frame(bodies)))
+        return made
+
+    def _send(self, record: RoundRecord, mark: bytes, parcel: Parcel) -> None:
+        """Send until it is confirmed; nothing but a clear refusal or silence ends this early."""
+        signature = self.key.sign(UPLOAD, *upload_parts(mark, parcel.compute, self.name, parcel.body))
+        headers = {"hubbub-client": self.name.encode().decode("latin-1"), "hubbub-signature": signature.hex()}
+        compute = self.study.computes[parcel.compute]
+        url = f"{compute.url}/v1/studies/{quote(self.study.id)}/rounds/{record.number}/reports"
+        try:
+            reply = self.web.post(url, parcel.body, kind=BATCH_TYPE if parcel.batch else REPORT_TYPE, headers=headers)
+        except Problem as problem:
+            raise _plainly(problem, compute.name) from None
+        for rejection in reply.json()["rejected"]:
+            raise _plainly(Problem(rejection["code"], rejection["detail"]), compute.name)
+        self.outbox.mark_sent(self.study.id, self.name, record.number, parcel)
+
+
+def _plainly(problem: Problem, compute: str) -> Exception:
+    """What the user is told when a Compute refuses."""
+    if problem.code == "round-refused":
+        return RoundRefused("refused", f"{compute} says: {problem}; your data was deleted there and nothing released")
+    if problem.code == "closed":
+        return ReportRejected("closed", f"{compute} says: {problem}; your report is not counted in this round")
+    return ReportRejected(problem.code, f"{compute} does not take the report ({problem.code}): {problem}")
+
+
+def current_round(study: StudyRecord, web: Web) -> RoundRecord:
+    """The latest round of the study, checked against the analyst's signature."""
+    found = rounds_at(study, web)
+    if not found:
+        raise Problem("not-found", "study must have a round, got none yet; wait until the analyst opens one")
+    return found[-1][0]
+
+
+def rounds_at(study: StudyRecord, web: Web) -> list[tuple[RoundRecord, str]]:
+    """All rounds with their states, from the first Compute that answers; every signature is checked."""
+    last: Exception | None = None
+    for compute in study.computes:
+        try:
+            content = read_json(web.get(f"{compute.url}/v1/studies/{study.id}/rounds").content)
+            return list(_verified(study, content["rounds"]))
+        except Unreachable as error:
+            last = error
+    assert last is not None
+    raise last
+
+
+def refused_everywhere(study: StudyRecord, web: Web) -> set[int]:
+    """The rounds that each of the Computes says it has refused."""
+    answers = [web.get(f"{compute.url}/v1/studies/{study.id}/rounds").content for compute in study.computes]
+    rounds = [read_json(answer)["rounds"] for answer in answers]
+    return set.intersection(*({entry["number"] for entry in each if entry["state"] == "refused"} for each in rounds))
+
+
+def _verified(study: StudyRecord, rounds: Iterable[dict[str, str]]) -> Iterable[tuple[RoundRecord, str]]:
+    for entry in rounds:
+        record, signature = read_signed(entry["record"].encode(), RoundRecord)
+        check_signature(record, signature, study.analyst, "analyst")
+        yield record, entry["state"]
+
+
+def what_leaves(record: RoundRecord, role: Study, rows: Floats) -> list[str]:
+    """What a data holder is shown first: what is computed, how it is hidden, and how much is sent."""
+    plan = role.plan(record.number)
+    vector = plan.statistic.vectors(prepare(rows[:1], record.steps))[0]
+    sigma = plan.mechanism.sigma_client
+    long, short = 8 * plan.dimension, 32
+    return [
+        f"round {record.number} ({record.label}): {plan.statistic.describe()['statistic']}, {plan.dimension} number(s) "
+        f"for each of {rows.shape[0]} sample(s), none larger than {plan.statistic.magnitude:.4g}",
+        f"before it leaves, noise of standard deviation {sigma:.4g} is added to every number; the first sample's "
+        f"numbers have a mean square of {float(np.mean(np.square(vector))):.4g} beside {sigma**2:.4g} of the noise",
+        f"it is split into {role.computes} shares, each uniform by itself: {long} bytes to one Compute, {short} to "
+        f"each other one, sealed with {role.keys[0].suite}",
+        "the columns themselves are not sent, in no form",
+    ]  # fmt: skip

@@ -1,0 +1,139 @@
+"""Computes on this machine as real processes: for `hubbub up`, the network engine's tests, and fault injection."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+
+import httpx
+
+from hubbub.errors import HubbubError
+from hubbub.service.config import init_compute, verify_with
+from hubbub.service.node import Limits
+from hubbub.service.tls import Authority
+
+_START_SECONDS = 30.0
+
+
+@dataclass
+class LocalCompute:
+    """One Compute process, which can be stopped, killed and started again."""
+
+    folder: Path
+    port: int
+    url: str
+    authority: Path | None = None
+    process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+
+    def start(self, environment: Mapping[str, str] | None = None) -> None:
+        """Start it and wait until it answers."""
+        command = [sys.executable, "-m", "hubbub", "compute", "serve", "--config", str(self.folder / "compute.toml")]
+        with open(self.folder / "log.jsonl", "ab") as log:
+            self.process = subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, **(environment or {})})
+        self._wait()
+
+    def _wait(self) -> None:
+        deadline = time.monotonic() + _START_SECONDS
+        verify = False if self.authority is None else verify_with(self.authority)
+        with httpx.Client(verify=verify, timeout=2.0) as http:
+            while time.monotonic() < deadline:
+                assert self.process is not None
+                if self.process.poll() is not None:
+                    break
+                try:
+                    if http.get(f"{self.url}/v1/ready").status_code == 200:
+                        return
+                except httpx.TransportError:
+                    time.sleep(0.05)
+        tail = (self.folder / "log.jsonl").read_text(errors="replace")[-500:]
+        raise HubbubError(f"Compute must start within {_START_SECONDS:g} s, got this log: {tail}")
+
+    def stop(self) -> None:
+        """Ask it to end, and wait."""
+        self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """kill -9."""
+        self._end(signal.SIGKILL)
+
+    def wait_for_death(self, seconds: float = 10.0) -> None:
+        """Until a crash that a test asked for has happened."""
+        assert self.process is not None
+        self.process.wait(seconds)
+
+    def _end(self, number: signal.Signals) -> None:
+        if self.process is None:
+            return
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        try:
+            self.process.wait(15)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self.process = None
+
+
+class LocalComputes:
+    """M Computes on free ports of this machine, with a development authority for TLS where asked."""
+
+    def __init__(
+        self,
+        folder: Path,
+        computes: int = 3,
+        *,
+        tls: bool = False,
+        limits: Limits | None = None,
+        databases: Sequence[str] | None = None,
+    ) -> None:
+        self.folder, self.authority = folder, None
+        authority = Authority.create(folder) if tls else None
+        self.authority = None if authority is None else authority.certificate
+        self.computes = [
+            self._make(k, authority, limits, None if databases is None else databases[k]) for k in range(computes)
+        ]
+
+    def _make(self, k: int, authority: Authority | None, limits: Limits | None, database: str | None) -> LocalCompute:
+        port, place = free_port(), self.folder / f"compute-{k + 1}"
+        config = init_compute(
+            place, f"compute-{k + 1}", f"127.0.0.1:{port}", database=database or "sqlite:///compute.db", limits=limits
+        )
+        if authority is not None:
+            authority.issue(place, "127.0.0.1")
+            entries = f'certificate = "server.pem"\nkey = "server.key"\nauthority = "{authority.certificate}"'
+            config.write_text(config.read_text().replace("[limits]", f"[tls]\n{entries}\n\n[limits]"))
+        scheme = "http" if authority is None else "https"
+        return LocalCompute(place, port, f"{scheme}://127.0.0.1:{port}", self.authority)
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """Where they are."""
+        return tuple(compute.url for compute in self.computes)
+
+    def __enter__(self) -> LocalComputes:
+        try:
+            for compute in self.computes:
+                compute.start()
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    def __exit__(self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None) -> None:
+        for compute in self.computes:
+            compute.stop()
+
+
+def free_port() -> int:
+    """A port that nobody listens on at the moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,84 @@
+"""What travels besides records: uploads of one report or many, tokens, and a Compute's signed sum."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from hubbub.errors import MalformedMessage
+from hubbub.roles import ComputeSum
+from hubbub.securesum import pack
+from hubbub.securesum.codec import unpack
+from hubbub.service.signing import SIGNATURE_BYTES, SigningKey, verified
+
+REPORT_TYPE = "application/octet-stream"
+BATCH_TYPE = "application/vnd.hubbub.reports"
+JSON_TYPE = "application/json"
+PROBLEM_TYPE = "application/problem+json"
+EVENT = "hubbub-event"
+"""Header that names an event of the sender's log, both ways."""
+UPLOAD, ENROL, SUM = b"hubbub upload v1", b"hubbub enrol v1", b"hubbub sum v1"
+TOKEN_BYTES = 32
+
+
+def frame(reports: Iterable[bytes]) -> bytes:
+    """Many reports in one body, each with its length before it (4 bytes)."""
+    return pack(*reports)
+
+
+def frames(body: bytes) -> Iterator[bytes]:
+    """The inverse of `frame`; refuses a body that ends in the middle of a report."""
+    position = 0
+    while position < len(body):
+        end = position + 4
+        length = int.from_bytes(body[position:end], "big")
+        position = end + length
+        if end > len(body) or position > len(body) or not length:
+            raise MalformedMessage("batch is truncated or holds an empty report; send it again whole")
+        yield body[end:position]
+
+
+def upload_parts(round_digest: bytes, compute: int, client: str, body: bytes) -> tuple[bytes, ...]:
+    """What a client signs for an upload: round (and so study), Compute, its own name, and the body's digest."""
+    return round_digest, compute.to_bytes(2, "big"), client.encode(), hashlib.sha256(body).digest()
+
+
+def enrol_parts(study: bytes, compute: int, client: str, key: bytes) -> tuple[bytes, ...]:
+    """What a client signs when it enrols, to show that it holds the key."""
+    return study, compute.to_bytes(2, "big"), client.encode(), key
+
+
+def token_for(token: bytes, verify_key: bytes) -> bytes:
+    """What one Compute gets to see of a client's token: of no use at any other Compute."""
+    return hmac.digest(token, b"hubbub token v1" + verify_key, "sha256")
+
+
+def token_digest(token: bytes) -> bytes:
+    """What a Compute stores in place of the token."""
+    return hashlib.sha256(b"hubbub token digest v1" + token).digest()
+
+
+def encode_sum(result: ComputeSum, key: SigningKey) -> bytes:
+    """The bytes that a Compute publishes: header, words (little-endian), signature."""
+    body = pack(
+        SUM, result.study, result.round.to_bytes(4, "big"), result.compute.to_bytes(2, "big"), result.roster,
+        result.clients.to_bytes(4, "big"), result.words.astype("<u8", copy=False).tobytes(),
+    )  # fmt: skip
+    return body + key.sign(SUM, body)
+
+
+def decode_sum(data: bytes, verify_key: bytes) -> ComputeSum:
+    """The sum that this Compute signed, or MalformedMessage."""
+    body, signature = data[:-SIGNATURE_BYTES], data[-SIGNATURE_BYTES:]
+    if not verified(verify_key, signature, SUM, body):
+        raise MalformedMessage("sum must be signed by its Compute, got another signature; ask the Compute again")
+    label, study, number, compute, roster, clients, words = unpack(body, 7)
+    if label != SUM or (len(study), len(number), len(compute), len(roster), len(clients)) != (32, 4, 2, 32, 4):
+        raise MalformedMessage("sum has a part of the wrong length; update hubbub")
+    return ComputeSum(
+        study, int.from_bytes(number, "big"), int.from_bytes(compute, "big"), roster, int.from_bytes(clients, "big"),
+        np.frombuffer(words, dtype="<u8").astype(np.uint64),
+    )  # fmt: skip

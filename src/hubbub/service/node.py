@@ -1,0 +1,251 @@
+"""What a Compute does with each message, apart from HTTP: functions of (node, message), the clock being the node's.
+
+register -> invite -> enrol -> open a round -> accept reports; how a round ends stands in agreement.py.
+"""
+
+from __future__ import annotations
+
+import hmac
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from sqlalchemy import Connection, Row, func, insert, select, update
+
+from hubbub.errors import InvalidInput
+from hubbub.privacy import GaussianEvent, epsilon_spent, fits
+from hubbub.roles import Study
+from hubbub.securesum import PrivateKey
+from hubbub.service import store as db
+from hubbub.service import tables
+from hubbub.service.canonical import Record, check_signature, digest, instant, read_signed
+from hubbub.service.messages import ENROL, enrol_parts, token_digest
+from hubbub.service.problems import Problem
+from hubbub.service.records import InvitationRecord, RoundRecord, StudyRecord, check_client_name, read_study
+from hubbub.service.signing import SigningKey, verified
+from hubbub.service.store import Store
+
+
+@dataclass(frozen=True)
+class NodeKeys:
+    """What a Compute opens shares with, and what it signs with."""
+
+    seal: PrivateKey
+    sign: SigningKey
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a Compute takes at most; all of it is in its configuration file."""
+
+    studies: int = 100
+    dimension: int = 100_000
+    body_bytes: int = 16_000_000
+    requests_per_second: float = 2000.0
+    upload_seconds: float = 30.0
+    agreement_seconds: float = 3600.0
+    simulation: bool = False
+    """Take studies without a budget, which protect nobody."""
+    analysts: tuple[bytes, ...] = ()
+    """Whose studies are taken; empty for everybody's."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """One Compute: its database, its keys, its limits and its clock."""
+
+    name: str
+    store: Store
+    keys: NodeKeys
+    limits: Limits = field(default_factory=Limits)
+    clock: Callable[[], float] = time.time
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What the sender is told: the event in this Compute's audit log, and whether anything was new."""
+
+    event: str
+    new: bool = True
+    study: str = ""
+
+
+def register_study(node: Node, data: bytes, other: str | None = None) -> Receipt:
+    """Take a signed study in which this Compute is named; the same one again changes nothing."""
+    study, event = read_study(data), db.new_event()
+    position = _position(node, study)
+    _check_policy(node, study)
+    with node.store.write("registered") as connection:
+        known = connection.execute(select(tables.studies.c.id).where(tables.studies.c.id == study.id)).one_or_none()
+        if known is not None:
+            return Receipt(event, new=False, study=study.id)
+        count = connection.execute(select(func.count()).select_from(tables.studies)).scalar_one()
+        if count >= node.limits.studies:
+            raise Problem("too-many", f"studies must number at most {node.limits.studies} here; ask the operator")
+        now = node.clock()
+        row = {"id": study.id, "record": data, "position": position, "registered": now}
+        connection.execute(insert(tables.studies).values(**row))
+        db.write_audit(connection, now, "study-registered", study.id, event=event, other=other, title=study.title)
+    return Receipt(event, study=study.id)
+
+
+def _position(node: Node, study: StudyRecord) -> int:
+    """Where this Compute stands among the study's, under exactly its own keys."""
+    mine = (node.keys.seal.public(), node.keys.sign.public())
+    for position, compute in enumerate(study.computes):
+        if (compute.key, compute.verify_key) == mine:
+            return position
+    raise Problem(
+        "invalid-record", f"study must name this Compute ({node.name}) with its keys; take them from /v1/keys"
+    )
+
+
+def _check_policy(node: Node, study: StudyRecord) -> None:
+    if node.limits.analysts and study.analyst not in node.limits.analysts:
+        raise Problem("not-allowed", "analyst must be one of those this Compute knows; ask its operator")
+    if study.budget is None and not node.limits.simulation:
+        raise Problem("not-allowed", "study must have a budget; this Compute takes no simulations")
+    if instant("deadline", study.deadline).timestamp() <= node.clock():
+        raise Problem("invalid-record", f"deadline must lie in the future, got deadline={study.deadline}; set another")
+
+
+def invite(node: Node, study_id: str, data: bytes, other: str | None = None) -> Receipt:
+    """Take the names and token digests of those whom the analyst invites."""
+    study, position = known_study(node, study_id)
+    invitation, signature = read_signed(data, InvitationRecord)
+    check_analyst(study, invitation, signature)
+    if invitation.study != digest(study) or invitation.compute != position:
+        raise Problem("invalid-record", f"invitation must be for this study and Compute {position}, got another's")
+    event, new = db.new_event(), 0
+    with node.store.write("invited") as connection:
+        for client in invitation.clients:
+            row = {"study": study_id, "client": client.client, "token": client.token, "samples": client.samples}
+            new += _add_client(connection, row)
+        samples = select(func.coalesce(func.sum(tables.clients.c.samples), 0)).where(tables.clients.c.study == study_id)
+        invited = connection.execute(samples).scalar_one()
+        if invited > study.clients:
+            raise Problem("too-many", f"samples must number at most N = {study.clients}, got {invited}; invite fewer")
+        db.write_audit(connection, node.clock(), "invited", study_id, event=event, other=other, clients=new)
+    return Receipt(event, new=new > 0)
+
+
+def _add_client(connection: Connection, row: dict[str, Any]) -> int:
+    """1 where the client is new; refuses another token or number of samples for a known one."""
+    known = _client(connection, row["study"], row["client"])
+    if known is None:
+        connection.execute(insert(tables.clients).values(**row))
+        return 1
+    if not hmac.compare_digest(known.token, row["token"]) or known.samples != row["samples"]:
+        raise Problem("other-record", f"client {row['client']} has been invited otherwise; use that token")
+    return 0
+
+
+def enrol(
+    node: Node, study_id: str, client: str, token: bytes, key: bytes, signature: bytes, other: str | None = None
+) -> Receipt:
+    """Bind a client's Ed25519 key to its name: once, against its token; the same again changes nothing."""
+    study, position = known_study(node, study_id)
+    check_client_name(client)
+    if not verified(key, signature, ENROL, *enrol_parts(digest(study), position, client, key)):
+        raise Problem("bad-signature", "enrolment must be signed with the key that it brings; sign it again")
+    event = db.new_event()
+    with node.store.write("enrolled") as connection:
+        row = _client(connection, study_id, client)
+        stored = b"" if row is None else row.token
+        if not hmac.compare_digest(stored, token_digest(token)) or row is None:
+            raise Problem("bad-token", "token must be the one that the client was given; ask the analyst for it")
+        if row.key is not None:
+            if row.key != key:
+                raise Problem("already-enrolled", f"client {client} has enrolled with another key; use that one")
+            return Receipt(event, new=False)
+        mine = (tables.clients.c.study == study_id) & (tables.clients.c.client == client)
+        connection.execute(update(tables.clients).where(mine).values(key=key, event=event))
+        db.write_audit(connection, node.clock(), "enrolled", study_id, event=event, other=other, client=client)
+    return Receipt(event)
+
+
+def open_round(node: Node, study_id: str, data: bytes, other: str | None = None) -> Receipt:
+    """Charge the ledger and open the round, in one transaction; refuses what this Compute's own checks refuse."""
+    study, _ = known_study(node, study_id)
+    record, signature = read_signed(data, RoundRecord)
+    check_analyst(study, record, signature)
+    role = record.checked(study)
+    if role.plan(record.number).dimension > node.limits.dimension:
+        raise Problem("too-many", f"dimension must be at most {node.limits.dimension} here; sum fewer numbers")
+    event, deadline = db.new_event(), instant("deadline", record.deadline).timestamp()
+    with node.store.write("opened") as connection:
+        now = node.clock()
+        if _opened_already(connection, study_id, record):
+            return Receipt(event, new=False)
+        if deadline <= now:
+            raise Problem("invalid-record", f"deadline must lie in the future, got deadline={record.deadline}")
+        _charge(connection, study, study_id, record)
+        row = {"study": study_id, "number": record.number, "digest": digest(record), "record": data}
+        connection.execute(insert(tables.rounds).values(**row, state="open", deadline=deadline, changed=now))
+        number, label = record.number, record.label
+        db.write_audit(connection, now, "round-opened", study_id, number, event=event, other=other, label=label)
+    return Receipt(event)
+
+
+def _opened_already(connection: Connection, study_id: str, record: RoundRecord) -> bool:
+    """True for the same round again; refuses another one in its place, a gap, or a round before the last has ended."""
+    before = db.rounds_of(connection, study_id)
+    if record.number < len(before):
+        if before[record.number].digest != digest(record):
+            raise Problem("other-record", f"round {record.number} has another record already; count on from the last")
+        return True
+    if record.number > len(before):
+        raise Problem("invalid-record", f"round must be the next, {len(before)}, got round={record.number}")
+    if before and before[-1].state not in ("released", "refused"):
+        raise Problem("round-under-way", f"round {len(before) - 1} must end first, it is {before[-1].state}")
+    return False
+
+
+def _charge(connection: Connection, study: StudyRecord, study_id: str, record: RoundRecord) -> None:
+    """Write the round into the ledger, or refuse it and leave the ledger as it was."""
+    entries = db.ledger_entries(connection, study_id)
+    events = [GaussianEvent(entry.noise_multiplier) for entry in entries]
+    if study.budget is not None and not fits([*events, GaussianEvent(record.noise_multiplier)], study.budget):
+        spent = epsilon_spent(events, study.budget.delta)
+        raise Problem(
+            "over-budget",
+            f"budget must cover the round: of {study.budget} epsilon={spent:.4g} is spent in {len(entries)} round(s), "
+            "and this one would exceed it; add more noise",
+        )
+    row = {"study": study_id, "number": record.number, "label": record.label}
+    connection.execute(insert(tables.ledger).values(**row, noise_multiplier=record.noise_multiplier))
+
+
+def known_study(node: Node, study_id: str) -> tuple[StudyRecord, int]:
+    """The study and this Compute's place in it."""
+    with node.store.read() as connection:
+        row = db.find_study(connection, study_id)
+    return parsed_study(row.record), row.position
+
+
+@lru_cache(maxsize=256)
+def parsed_study(data: bytes) -> StudyRecord:
+    """A study from the store, which was checked when it came."""
+    return read_signed(data, StudyRecord)[0]
+
+
+@lru_cache(maxsize=256)
+def parsed_round(study: bytes, data: bytes) -> tuple[RoundRecord, Study]:
+    """A round from the store, and what the roles work on."""
+    record = read_signed(data, RoundRecord)[0]
+    return record, record.checked(parsed_study(study))
+
+
+def check_analyst(study: StudyRecord, record: Record, signature: bytes) -> None:
+    """Refuse what the study's analyst did not sign."""
+    try:
+        check_signature(record, signature, study.analyst, "analyst")
+    except InvalidInput as error:
+        raise Problem("bad-signature", str(error)) from None
+
+
+def _client(connection: Connection, study_id: str, client: str) -> Row[Any] | None:
+    mine = (tables.clients.c.study == study_id) & (tables.clients.c.client == client)
+    return connection.execute(select(tables.clients).where(mine)).one_or_none()

@@ -1,0 +1,131 @@
+"""A client's memory: its key and every report it made, on disk before the first byte is sent.
+
+A report carries fresh noise. Two different reports of one sample for one round would let their difference be seen, so
+after a crash exactly the stored bytes are sent again.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hubbub.errors import InvalidInput
+from hubbub.service.signing import SigningKey
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS keys (study TEXT, client TEXT, key BLOB NOT NULL, enrolled INTEGER NOT NULL,
+                                 PRIMARY KEY (study, client));
+CREATE TABLE IF NOT EXISTS rounds (study TEXT, client TEXT, number INTEGER, digest BLOB NOT NULL,
+                                   noise_multiplier REAL NOT NULL, PRIMARY KEY (study, client, number));
+CREATE TABLE IF NOT EXISTS parcels (study TEXT, client TEXT, number INTEGER, compute INTEGER, part INTEGER,
+                                    batch INTEGER NOT NULL, body BLOB NOT NULL, sent INTEGER NOT NULL,
+                                    PRIMARY KEY (study, client, number, compute, part));
+"""
+
+
+@dataclass(frozen=True)
+class Parcel:
+    """One body for one Compute."""
+
+    compute: int
+    part: int
+    batch: bool
+    body: bytes = field(repr=False)
+    sent: bool = False
+
+
+class Outbox:
+    """A small SQLite file, readable by its owner only. Keys and reports are on disk when a method returns.
+
+    That a report was confirmed may be forgotten in a crash: it is then sent again, which changes nothing.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
+            self._db = sqlite3.connect(self.path, timeout=30, isolation_level=None, check_same_thread=False)
+            self._lock = threading.RLock()
+            self._db.executescript(f"PRAGMA journal_mode=WAL; {_SCHEMA}")
+        except (OSError, sqlite3.Error) as error:
+            raise InvalidInput(f"outbox must be a writable file, got outbox={path}: {error}; choose another") from None
+
+    def close(self) -> None:
+        """Close the file."""
+        self._db.close()
+
+    def key(self, study: str, client: str) -> SigningKey:
+        """The client's signing key in this study, made on first use."""
+        query = "SELECT key FROM keys WHERE study = ? AND client = ?"
+        if not self._run(query, (study, client)):
+            fresh = SigningKey.generate()
+            self._run("INSERT OR IGNORE INTO keys VALUES (?, ?, ?, 0)", (study, client, fresh.data), durable=True)
+        return SigningKey(self._run(query, (study, client))[0][0])
+
+    def enrolled(self, study: str, client: str) -> bool:
+        """True where every Compute has confirmed the enrolment."""
+        query = "SELECT enrolled FROM keys WHERE study = ? AND client = ?"
+        rows = self._run(query, (study, client))
+        return bool(rows and rows[0][0])
+
+    def mark_enrolled(self, study: str, client: str) -> None:
+        """Remember that every Compute has confirmed."""
+        self._run("UPDATE keys SET enrolled = 1 WHERE study = ? AND client = ?", (study, client))
+
+    def multipliers(self, study: str, client: str) -> dict[int, float]:
+        """The noise multiplier of every round that the client has taken part in."""
+        query = "SELECT number, noise_multiplier FROM rounds WHERE study = ? AND client = ?"
+        return dict(self._run(query, (study, client)))
+
+    def parcels(self, study: str, client: str, number: int, digest: bytes) -> list[Parcel]:
+        """What was made for this round already; refuses a round that has changed since."""
+        query = "SELECT digest FROM rounds WHERE study = ? AND client = ? AND number = ?"
+        found = self._run(query, (study, client, number))
+        if not found:
+            return []
+        if found[0][0] != digest:
+            raise InvalidInput(
+                f"round {number} must be the one that {client} has answered, got another in its place; do not take part"
+            )
+        query = (
+            "SELECT compute, part, batch, body, sent FROM parcels WHERE study = ? AND client = ? AND number = ? "
+            "ORDER BY part, compute"
+        )
+        rows = self._run(query, (study, client, number))
+        return [Parcel(compute, part, bool(batch), body, bool(sent)) for compute, part, batch, body, sent in rows]
+
+    def put(
+        self, study: str, client: str, number: int, digest: bytes, noise_multiplier: float, parcels: Sequence[Parcel]
+    ) -> None:
+        """Store all parcels of a round, or none: before any of them is sent."""
+        rows = [(study, client, number, p.compute, p.part, int(p.batch), p.body) for p in parcels]
+        with self._lock:
+            self._db.execute("PRAGMA synchronous=FULL")
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                self._db.execute(
+                    "INSERT INTO rounds VALUES (?, ?, ?, ?, ?)", (study, client, number, digest, noise_multiplier)
+                )
+                self._db.executemany("INSERT INTO parcels VALUES (?, ?, ?, ?, ?, ?, ?, 0)", rows)
+                self._db.execute("COMMIT")
+            except BaseException:
+                self._db.execute("ROLLBACK")
+                raise
+
+    def mark_sent(self, study: str, client: str, number: int, parcel: Parcel) -> None:
+        """Remember that the Compute has confirmed this parcel."""
+        self._run(
+            "UPDATE parcels SET sent = 1 WHERE study = ? AND client = ? AND number = ? AND compute = ? AND part = ?",
+            (study, client, number, parcel.compute, parcel.part),
+        )
+
+    def _run(self, query: str, values: tuple[object, ...], *, durable: bool = False) -> list[Any]:
+        with self._lock:
+            self._db.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
+            return self._db.execute(query, values).fetchall()

@@ -1,0 +1,85 @@
+"""Every refusal of a Compute: a stable code, its HTTP status, and what it means (RFC 9457)."""
+
+from __future__ import annotations
+
+import json
+from typing import NamedTuple
+
+from hubbub.errors import HubbubError
+
+
+class Kind(NamedTuple):
+    """What a code stands for."""
+
+    status: int
+    title: str
+    retry: bool = False
+    """True where the same request may succeed later."""
+
+
+KINDS: dict[str, Kind] = {
+    "malformed": Kind(400, "The message cannot be read"),
+    "bad-signature": Kind(401, "The signature is missing or not by the right key"),
+    "bad-token": Kind(401, "The enrolment token is unknown or used up"),
+    "unknown-client": Kind(403, "The client is not enrolled in this study"),
+    "not-allowed": Kind(403, "This Compute does not take such a study"),
+    "not-found": Kind(404, "There is no such thing here"),
+    "method-not-allowed": Kind(405, "The address does not take this method"),
+    "timeout": Kind(408, "The request took too long to arrive", retry=True),
+    "duplicate": Kind(409, "The client has sent another report for this round already"),
+    "already-enrolled": Kind(409, "The client has enrolled with another key"),
+    "other-record": Kind(409, "Another record has this place already"),
+    "not-enough-reports": Kind(409, "Not enough reports yet", retry=True),
+    "round-open": Kind(409, "Enough reports, but the round is still open", retry=True),
+    "agreement-under-way": Kind(409, "The Computes are agreeing on the roster", retry=True),
+    "not-closed": Kind(409, "The round is not closed yet", retry=True),
+    "round-under-way": Kind(409, "The round before must end first", retry=True),
+    "second-roster": Kind(409, "A Compute has signed two rosters for one round"),
+    "rolled-back": Kind(409, "This Compute's database is older than what it has signed"),
+    "closed": Kind(410, "The round takes no more reports"),
+    "round-refused": Kind(410, "The round was refused; nothing is released"),
+    "too-large": Kind(413, "The body is too large"),
+    "unsupported-type": Kind(415, "The body has another content type"),
+    "wrong-study": Kind(422, "The report is for another study or another version of the round"),
+    "wrong-round": Kind(422, "The report is for another round"),
+    "wrong-recipient": Kind(422, "The report is for another Compute"),
+    "wrong-client": Kind(422, "The report is not for a sample of this client"),
+    "cannot-open": Kind(422, "The sealed share cannot be opened"),
+    "invalid-record": Kind(422, "The record does not hold what it must"),
+    "over-budget": Kind(422, "The round would spend more than the study's budget"),
+    "too-many": Kind(429, "A limit of this Compute is reached"),
+    "too-fast": Kind(429, "Too many requests", retry=True),
+    "internal": Kind(500, "This Compute failed; its operator's log says more", retry=True),
+    "not-ready": Kind(503, "This Compute cannot reach its database", retry=True),
+}
+RETRY_AFTER = 2
+"""Seconds to wait where nothing better is known."""
+
+
+class Problem(HubbubError):
+    """A Compute refuses a request; `code` is one of KINDS."""
+
+    def __init__(self, code: str, detail: str, retry_after: int | None = None) -> None:
+        super().__init__(detail)
+        self.code = code
+        self.kind = KINDS.get(code, Kind(500, code))
+        self.retry_after = RETRY_AFTER if retry_after is None and self.kind.retry else retry_after
+
+    def body(self) -> bytes:
+        """problem+json."""
+        content = {
+            "type": f"urn:hubbub:problem:{self.code}", "title": self.kind.title, "status": self.kind.status,
+            "detail": str(self), "code": self.code,
+        }  # fmt: skip
+        return json.dumps(content).encode()
+
+
+def problem_from(status: int, body: bytes, retry_after: str | None) -> Problem:
+    """The problem that a reply states, or one that says what came instead."""
+    try:
+        content = json.loads(body)
+        code, detail = str(content["code"]), str(content["detail"])
+    except (ValueError, KeyError, TypeError):
+        code, detail = "internal", f"Compute must answer with a problem of its own, got HTTP status {status}"
+    seconds = int(retry_after) if retry_after is not None and retry_after.isdigit() else None
+    return Problem(code, detail, seconds)

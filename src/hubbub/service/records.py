@@ -1,0 +1,343 @@
+"""What the parties sign: the study, its rounds, the end of a round, and the rosters of the Computes.
+
+The study says who takes part and what may be spent. A round is a record of its own, bound to the study's digest,
+since what the second round sums depends on what the first one released (docs/decisions/0010).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+from urllib.parse import urlsplit
+
+from hubbub.errors import InvalidInput, invalid, whole
+from hubbub.privacy import Budget, DistributedGaussian, check_population
+from hubbub.roles import RoundPlan, Study
+from hubbub.roles.study import sensitivity_on_grid
+from hubbub.securesum import FixedPoint, PublicKey, check_computes
+from hubbub.service.canonical import (
+    Content,
+    canonical,
+    check_signature,
+    digest,
+    hexed,
+    instant,
+    read_signed,
+    text,
+)
+from hubbub.service.signing import KEY_BYTES
+from hubbub.statistics import statistic_from
+from hubbub.statistics.preparation import MOST_STEPS
+
+VERSION = 1
+MOST_CLIENTS = 10_000_000
+MOST_ROUNDS = 1000
+_MOST_MODEL_BYTES = 200_000
+
+
+@dataclass(frozen=True)
+class ComputeRecord:
+    """One Compute of a study: where it is, what to seal to, and what verifies its signature."""
+
+    name: str
+    url: str
+    key: PublicKey
+    verify_key: bytes
+
+    def content(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {
+            "name": self.name, "url": self.url, "suite": self.key.suite, "key": self.key.data.hex(),
+            "verify_key": self.verify_key.hex(),
+        }  # fmt: skip
+
+    @classmethod
+    def of(cls, content: Content) -> Self:
+        """The record, or InvalidInput."""
+        url = text("url", content["url"], 500)
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname or url.endswith("/") or parts.query:
+            raise invalid("url", "such as https://compute.example.org:8000", url, "leave out what follows the port")
+        key = PublicKey(content["suite"], bytes.fromhex(content["key"]))
+        verify_key = hexed("verify_key", content["verify_key"], KEY_BYTES)
+        return cls(text("name", content["name"], 100), url, key, verify_key)
+
+
+@dataclass(frozen=True)
+class StudyRecord:
+    """What all parties agree on before the first round; its digest is the study's name.
+
+    Without a budget it is a simulation, which protects nobody: Computes take it only if their configuration allows.
+    """
+
+    LABEL: ClassVar[bytes] = b"hubbub study v1"
+    title: str
+    clients: int
+    tolerated: int
+    computes: tuple[ComputeRecord, ...]
+    budget: Budget | None
+    deadline: str
+    analyst: bytes
+    model: Content = field(default_factory=dict)
+    nonce: str = ""
+    """Tells apart two studies that are otherwise the same."""
+
+    def __post_init__(self) -> None:
+        text("title", self.title, 200)
+        whole("clients", self.clients, 2, "one client alone cannot hide; enrol more", most=MOST_CLIENTS)
+        check_population(self.clients, self.tolerated)
+        check_computes(len(self.computes))
+        for what in ("name", "url", "key", "verify_key"):
+            if len({getattr(compute, what) for compute in self.computes}) != len(self.computes):
+                raise InvalidInput(f"computes must be distinct, got one {what} twice; each needs its own")
+        instant("deadline", self.deadline)
+        if len(canonical(self.model)) > _MOST_MODEL_BYTES:
+            raise invalid("model", f"at most {_MOST_MODEL_BYTES} bytes", len(canonical(self.model)), "shorten it")
+
+    def content(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        budget = None if self.budget is None else {"epsilon": self.budget.epsilon, "delta": self.budget.delta}
+        return {
+            "hubbub": VERSION, "title": self.title, "clients": self.clients, "tolerated": self.tolerated,
+            "computes": [compute.content() for compute in self.computes], "budget": budget,
+            "deadline": self.deadline, "analyst": self.analyst.hex(), "model": dict(self.model), "nonce": self.nonce,
+        }  # fmt: skip
+
+    @classmethod
+    def of(cls, content: Content) -> Self:
+        """The record, or InvalidInput."""
+        _check_version(content)
+        budget = content["budget"]
+        nonce = content["nonce"]
+        return cls(
+            title=content["title"],
+            clients=content["clients"],
+            tolerated=content["tolerated"],
+            computes=tuple(ComputeRecord.of(compute) for compute in content["computes"]),
+            budget=None if budget is None else Budget(budget["epsilon"], budget["delta"]),
+            deadline=content["deadline"],
+            analyst=hexed("analyst", content["analyst"], KEY_BYTES),
+            model=content["model"],
+            nonce=nonce if nonce == "" else text("nonce", nonce, 64),
+        )
+
+    @property
+    def id(self) -> str:
+        """The digest in hexadecimal."""
+        return digest(self).hex()
+
+    @property
+    def keys(self) -> tuple[PublicKey, ...]:
+        """What shares are sealed to, in the order of the Computes."""
+        return tuple(compute.key for compute in self.computes)
+
+
+@dataclass(frozen=True)
+class RoundRecord:
+    """One round: what is summed, on which grid, with how much noise, and until when reports are taken."""
+
+    LABEL: ClassVar[bytes] = b"hubbub round v1"
+    study: bytes
+    number: int
+    statistic: Content
+    fraction_bits: int
+    noise_multiplier: float
+    sigma_client: float
+    deadline: str
+    label: str
+    steps: tuple[Content, ...] = ()
+    """What becomes of a row before the statistic sees it."""
+
+    def __post_init__(self) -> None:
+        whole("round", self.number, 0, "count rounds from 0", most=MOST_ROUNDS)
+        text("label", self.label, 100)
+        instant("deadline", self.deadline)
+        whole("steps", len(self.steps), 0, "combine some", most=MOST_STEPS)
+
+    def content(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {
+            "hubbub": VERSION, "study": self.study.hex(), "number": self.number, "statistic": dict(self.statistic),
+            "fraction_bits": self.fraction_bits, "noise_multiplier": self.noise_multiplier,
+            "sigma_client": self.sigma_client, "deadline": self.deadline, "label": self.label,
+            "steps": [dict(step) for step in self.steps],
+        }  # fmt: skip
+
+    @classmethod
+    def of(cls, content: Content) -> Self:
+        """The record, or InvalidInput."""
+        _check_version(content)
+        return cls(
+            study=hexed("study", content["study"], 32),
+            number=content["number"],
+            statistic=content["statistic"],
+            fraction_bits=content["fraction_bits"],
+            noise_multiplier=_real("noise_multiplier", content["noise_multiplier"]),
+            sigma_client=_real("sigma_client", content["sigma_client"]),
+            deadline=content["deadline"],
+            label=content["label"],
+            steps=tuple(content["steps"]),
+        )
+
+    def checked(self, study: StudyRecord) -> Study:
+        """What the roles work on, after every check that a party can make on its own.
+
+        The statistic is built from its description and says its own sensitivity; the noise must follow from that.
+        """
+        if self.study != digest(study):
+            raise InvalidInput("round must be of this study, got another one's; take both from the same source")
+        if instant("deadline", self.deadline) > instant("deadline", study.deadline):
+            raise invalid("deadline", f"at most the study's, {study.deadline}", self.deadline, "choose an earlier one")
+        statistic, grid = statistic_from(self.statistic), FixedPoint(self.fraction_bits)
+        sensitivity = sensitivity_on_grid(statistic, grid)
+        mechanism = DistributedGaussian(self.noise_multiplier, sensitivity, study.clients, study.tolerated)
+        if not math.isclose(self.sigma_client, mechanism.sigma_client, rel_tol=1e-9):
+            raise invalid(
+                "sigma_client", f"{mechanism.sigma_client:.9g}, which the multiplier asks for", self.sigma_client,
+                "do not take part: the round misstates its noise",
+            )  # fmt: skip
+        if self.noise_multiplier == 0 and study.budget is not None:
+            raise invalid("noise_multiplier", "positive", 0.0, "only a simulation has no noise")
+        plan = RoundPlan(statistic, mechanism, grid)
+        return Study(study.clients, study.tolerated, study.keys, (plan,), first=self.number, agreement=digest(self))
+
+
+@dataclass(frozen=True)
+class CloseRecord:
+    """The analyst ends a round before its deadline."""
+
+    LABEL: ClassVar[bytes] = b"hubbub close v1"
+    study: bytes
+    round: bytes
+    """The digest of the round's record."""
+
+    def content(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {"hubbub": VERSION, "study": self.study.hex(), "round": self.round.hex()}
+
+    @classmethod
+    def of(cls, content: Content) -> Self:
+        """The record, or InvalidInput."""
+        _check_version(content)
+        return cls(hexed("study", content["study"], 32), hexed("round", content["round"], 32))
+
+
+@dataclass(frozen=True)
+class RosterRecord:
+    """The clients whose reports a Compute holds when the round ends: signed once, and never another one."""
+
+    LABEL: ClassVar[bytes] = b"hubbub roster v1"
+    study: bytes
+    round: bytes
+    number: int
+    compute: int
+    clients: tuple[str, ...]
+    event: str
+    """Of the signing Compute's audit log."""
+
+    def content(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {
+            "hubbub": VERSION, "study": self.study.hex(), "round": self.round.hex(), "number": self.number,
+            "compute": self.compute, "clients": list(self.clients), "event": self.event,
+        }  # fmt: skip
+
+    @classmethod
+    def of(cls, content: Content) -> Self:
+        """The record, or InvalidInput."""
+        _check_version(content)
+        clients = tuple(content["clients"])
+        if any(not isinstance(client, str) for client in clients) or list(clients) != sorted(set(clients)):
+            raise InvalidInput("clients must be distinct and sorted, got others; sign the roster again")
+        return cls(
+            hexed("study", content["study"], 32), hexed("round", content["round"], 32),
+            whole("number", content["number"], 0, "count rounds from 0"),
+            whole("compute", content["compute"], 0, "count Computes from 0"), clients,
+            text("event", content["event"], 64),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ClientRecord:
+    """One who may enrol: its name, the digest of its one-time token at one Compute, and how many samples it holds."""
+
+    client: str
+    token: bytes
+    samples: int = 1
+
+    def content(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {"client": self.client, "token": self.token.hex(), "samples": self.samples}
+
+    @classmethod
+    def of(cls, content: Content) -> Self:
+        """The record, or InvalidInput."""
+        client = check_client_name(content["client"])
+        samples = whole("samples", content["samples"], 1, "a client holds one at least", most=MOST_CLIENTS)
+        return cls(client, hexed("token", content["token"], 32), samples)
+
+
+@dataclass(frozen=True)
+class InvitationRecord:
+    """Those whom the analyst invites at one Compute."""
+
+    LABEL: ClassVar[bytes] = b"hubbub invitation v1"
+    study: bytes
+    compute: int
+    clients: tuple[ClientRecord, ...]
+
+    def content(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        clients = [client.content() for client in self.clients]
+        return {"hubbub": VERSION, "study": self.study.hex(), "compute": self.compute, "clients": clients}
+
+    @classmethod
+    def of(cls, content: Content) -> Self:
+        """The record, or InvalidInput."""
+        _check_version(content)
+        clients = tuple(ClientRecord.of(client) for client in content["clients"])
+        return cls(
+            hexed("study", content["study"], 32), whole("compute", content["compute"], 0, "count from 0"), clients
+        )
+
+
+def read_study(data: bytes) -> StudyRecord:
+    """A study that its own analyst signed."""
+    record, signature = read_signed(data, StudyRecord)
+    check_signature(record, signature, record.analyst, "analyst")
+    return record
+
+
+def check_client_name(name: object) -> str:
+    """A client's own name; '/' is kept for the samples that it holds."""
+    client = text("client", name, 100)
+    if "/" in client:
+        raise invalid("client", "a name without '/'", client, "'/' separates a client from its samples' numbers")
+    return client
+
+
+def sample_names(client: str, samples: int) -> list[str]:
+    """What the samples of a client are called in rosters: the client itself, or client/0, client/1, .."""
+    return [client] if samples == 1 else [f"{client}/{number}" for number in range(samples)]
+
+
+def owns(client: str, samples: int, name: str) -> bool:
+    """True where this is the name of one of the client's samples."""
+    if samples == 1:
+        return name == client
+    owner, slash, number = name.rpartition("/")
+    return owner == client and bool(slash) and number.isascii() and number.isdigit() and (
+        str(int(number)) == number and int(number) < samples
+    )  # fmt: skip
+
+
+def _check_version(content: Content) -> None:
+    if content["hubbub"] != VERSION or isinstance(content["hubbub"], bool):
+        raise invalid("hubbub", f"version {VERSION}", repr(content["hubbub"])[:40], "update hubbub")
+
+
+def _real(name: str, value: object) -> float:
+    if not isinstance(value, float) or not math.isfinite(value):
+        raise invalid(name, "a finite number with a decimal point", repr(value)[:80], "make the record again")
+    return value

@@ -1,0 +1,35 @@
+"""Start a Compute: uvicorn around the application, with TLS where certificates are given."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import httpx
+import uvicorn
+
+from hubbub.service.app import create_app
+from hubbub.service.config import Config, read_config
+from hubbub.service.log import log
+
+_CONNECTIONS = 2000
+
+
+def serve(path: Path) -> None:
+    """Serve until told to stop (SIGTERM or SIGINT)."""
+    config = read_config(path)
+    http = httpx.AsyncClient(verify=config.tls.verify(), timeout=httpx.Timeout(10.0, connect=3.0))
+    app = create_app(config.node(), http)
+    scheme = "http" if config.tls.certificate is None else "https"
+    log("starting", name=config.name, address=f"{scheme}://{config.host}:{config.port}")
+    uvicorn.run(app, host=config.host, port=config.port, **_options(config))
+
+
+def _options(config: Config) -> dict[str, Any]:
+    options: dict[str, Any] = {
+        "access_log": False, "log_level": "warning", "timeout_keep_alive": 30, "limit_concurrency": _CONNECTIONS,
+        "timeout_graceful_shutdown": 5, "server_header": False, "backlog": _CONNECTIONS,
+    }  # fmt: skip
+    if config.tls.certificate is not None:
+        options |= {"ssl_certfile": str(config.tls.certificate), "ssl_keyfile": str(config.tls.key)}
+    return options

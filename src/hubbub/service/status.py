@@ -1,0 +1,91 @@
+"""What a Compute shows of itself: studies, rounds, rosters and ledger. Nothing here is secret."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Row, func, select
+
+from hubbub.privacy import GaussianEvent, epsilon_spent
+from hubbub.service import store as db
+from hubbub.service import tables
+from hubbub.service.metrics import Counts
+from hubbub.service.node import Node, parsed_study
+from hubbub.service.problems import Problem
+
+_EVENTS = 50
+
+
+def studies(node: Node) -> dict[str, Any]:
+    """All studies by name and title."""
+    with node.store.read() as connection:
+        rows = connection.execute(select(tables.studies).order_by(tables.studies.c.registered)).all()
+    return {"studies": [{"study": row.id, "title": parsed_study(row.record).title} for row in rows]}
+
+
+def study_row(node: Node, study_id: str) -> Row[Any]:
+    """The study as the store has it."""
+    with node.store.read() as connection:
+        return db.find_study(connection, study_id)
+
+
+def rounds(node: Node, study_id: str) -> dict[str, Any]:
+    """The signed rounds of a study, and the state of each."""
+    with node.store.read() as connection:
+        db.find_study(connection, study_id)
+        rows = db.rounds_of(connection, study_id)
+        held = {row.number: db.count_reports(connection, study_id, row.number) for row in rows}
+    found = [
+        {"number": row.number, "state": row.state, "reason": row.reason, "detail": row.detail,
+         "reports": held[row.number], "roster": row.roster_size, "record": row.record.decode()}
+        for row in rows
+    ]  # fmt: skip
+    return {"study": study_id, "rounds": found}
+
+
+def rosters(node: Node, study_id: str, compute: str = "") -> dict[str, Any]:
+    """Signed rosters that this Compute holds, its own and others'."""
+    if compute and not (compute.isascii() and compute.isdigit()):
+        raise Problem("malformed", "compute must be a whole number; leave it out for all")
+    with node.store.read() as connection:
+        db.find_study(connection, study_id)
+        rows = db.stored_rosters(connection, study_id)
+    return {"rosters": [row.record.decode() for row in rows if not compute or row.compute == int(compute)]}
+
+
+def overview(node: Node, counts: Counts) -> dict[str, Any]:
+    """Everything on the status page."""
+    with node.store.read() as connection:
+        rows = connection.execute(select(tables.studies).order_by(tables.studies.c.registered)).all()
+        found = [_study(connection, row) for row in rows]
+        columns = (tables.audit.c.time, tables.audit.c.kind, tables.audit.c.study, tables.audit.c.number)
+        events = connection.execute(select(*columns).order_by(tables.audit.c.position.desc()).limit(_EVENTS)).all()
+        counters = counts.current(db.counts(connection))
+    return {
+        "name": node.name, "time": node.clock(), "studies": found, "counters": counters,
+        "events": [{"time": e.time, "kind": e.kind, "study": e.study, "round": e.number} for e in events],
+    }  # fmt: skip
+
+
+def _study(connection: Any, row: Any) -> dict[str, Any]:
+    study = parsed_study(row.record)
+    enrolled = select(func.count(tables.clients.c.key)).where(tables.clients.c.study == row.id)
+    spent = [GaussianEvent(entry.noise_multiplier) for entry in db.ledger_entries(connection, row.id)]
+    found = [_round(connection, r, len(study.computes)) for r in db.rounds_of(connection, row.id)]
+    budget = None
+    if study.budget is not None:
+        epsilon = epsilon_spent(spent, study.budget.delta) if spent else 0.0
+        budget = {"epsilon": study.budget.epsilon, "delta": study.budget.delta, "spent": epsilon}
+    return {
+        "study": row.id, "title": study.title, "clients": study.clients, "tolerated": study.tolerated,
+        "computes": [compute.name for compute in study.computes], "deadline": study.deadline,
+        "enrolled": connection.execute(enrolled).scalar_one(), "budget": budget, "rounds": found,
+    }  # fmt: skip
+
+
+def _round(connection: Any, row: Any, computes: int) -> dict[str, Any]:
+    signed = len(db.stored_rosters(connection, row.study, row.number))
+    return {
+        "number": row.number, "state": row.state, "reason": row.reason, "roster": row.roster_size,
+        "reports": db.count_reports(connection, row.study, row.number), "rosters": signed, "computes": computes,
+    }  # fmt: skip

@@ -1,0 +1,238 @@
+"""The database of a Compute: SQLite or PostgreSQL, one transaction per transition, compare-and-set on the state."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from sqlalchemy import Connection, Engine, Row, create_engine, delete, event, func, insert, select, update
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError
+
+from hubbub.errors import invalid
+from hubbub.service import faults, tables
+from hubbub.service.problems import Problem
+from hubbub.service.tables import State
+
+_BUSY_SECONDS = 30
+_AT_ONCE = 500  # values in one IN (...)
+
+
+class Store:
+    """Connections to one database."""
+
+    def __init__(self, url: str) -> None:
+        self.engine = _engine(url)
+        tables.metadata.create_all(self.engine)
+
+    @contextmanager
+    def write(self, done: str | None = None) -> Iterator[Connection]:
+        """One transaction: all of it or nothing. `done` names the commit, for tests that crash after it."""
+        with self.engine.connect().execution_options(immediate=True) as connection, connection.begin():
+            yield connection
+        if done is not None:
+            faults.point(f"after:{done}")
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """A consistent view."""
+        with self.engine.connect() as connection, connection.begin():
+            yield connection
+
+    def ping(self) -> None:
+        """Raise where the database cannot be reached."""
+        with self.read() as connection:
+            connection.execute(select(1))
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self.engine.dispose()
+
+
+def _engine(url: str) -> Engine:
+    try:
+        parsed = make_url(url)
+        if parsed.get_backend_name() == "sqlite":
+            engine = create_engine(parsed, connect_args={"timeout": _BUSY_SECONDS, "check_same_thread": False})
+            event.listen(engine, "connect", _prepare_sqlite)
+            event.listen(engine, "begin", _begin_sqlite)
+            return engine
+        return create_engine(parsed, pool_pre_ping=True, pool_size=10)
+    except (ArgumentError, NoSuchModuleError, ImportError):
+        raise invalid("database", "a URL such as sqlite:///compute.db", url.split("@")[-1], "check it") from None
+
+
+def _prepare_sqlite(connection: Any, _: object) -> None:
+    connection.isolation_level = None  # transactions are begun below, not by the driver
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "secure_delete=ON"):
+        connection.execute(f"PRAGMA {pragma}").close()
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    immediate = connection.get_execution_options().get("immediate")
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
+
+
+def new_event() -> str:
+    """A name for something that happened, which another party's log can refer to."""
+    return uuid.uuid4().hex
+
+
+def write_audit(
+    connection: Connection,
+    time: float,
+    kind: str,
+    study: str,
+    number: int | None = None,
+    *,
+    event: str,
+    other: str | None = None,
+    **detail: object,
+) -> None:
+    """One line of the audit log; `other` is the event of the party at the other end."""
+    row = {"event": event, "time": time, "kind": kind, "study": study, "number": number, "other": other}
+    connection.execute(insert(tables.audit).values(**row, detail=json.dumps(detail)[:1000]))
+
+
+def find_study(connection: Connection, study: str) -> Row[Any]:
+    """The registered study, or the problem not-found."""
+    row = connection.execute(select(tables.studies).where(tables.studies.c.id == study)).one_or_none()
+    if row is None:
+        raise Problem("not-found", f"study must be registered here, got study={study[:64]}; register it first")
+    return row
+
+
+def find_round(connection: Connection, study: str, number: int, *, lock: bool = False) -> Row[Any]:
+    """The round, or the problem not-found. With `lock` its state stays as it is until the transaction ends."""
+    query = select(tables.rounds).where(_round(tables.rounds, study, number))
+    row = connection.execute(query.with_for_update(read=True) if lock else query).one_or_none()
+    if row is None:
+        raise Problem("not-found", f"round must be open here, got round={number}; wait until the analyst opens it")
+    return row
+
+
+def rounds_of(connection: Connection, study: str) -> Sequence[Row[Any]]:
+    """All rounds of a study, in order."""
+    query = select(tables.rounds).where(tables.rounds.c.study == study).order_by(tables.rounds.c.number)
+    return connection.execute(query).all()
+
+
+def rounds_in(connection: Connection, states: Iterable[State]) -> Sequence[Row[Any]]:
+    """Rounds of all studies in these states."""
+    query = select(tables.rounds).where(tables.rounds.c.state.in_(list(states)))
+    return connection.execute(query.order_by(tables.rounds.c.study, tables.rounds.c.number)).all()
+
+
+def move(
+    connection: Connection, study: str, number: int, before: State, after: State, time: float, **values: object
+) -> bool:
+    """Compare and set: True where the round was in `before` and is now in `after`."""
+    query = update(tables.rounds).where(_round(tables.rounds, study, number), tables.rounds.c.state == before)
+    return connection.execute(query.values(state=after, changed=time, **values)).rowcount == 1
+
+
+def held_digests(connection: Connection, study: str, number: int, names: Sequence[str]) -> dict[str, bytes]:
+    """What has been accepted already of these samples."""
+    columns = select(tables.reports.c.client, tables.reports.c.digest).where(_round(tables.reports, study, number))
+    found: dict[str, bytes] = {}
+    for start in range(0, len(names), _AT_ONCE):
+        query = columns.where(tables.reports.c.client.in_(names[start : start + _AT_ONCE]))
+        found.update((row.client, row.digest) for row in connection.execute(query))
+    return found
+
+
+def add_reports(connection: Connection, rows: Sequence[Mapping[str, object]]) -> None:
+    """Hold these reports."""
+    if rows:
+        connection.execute(insert(tables.reports), list(rows))
+
+
+def roster_now(connection: Connection, study: str, number: int) -> tuple[str, ...]:
+    """The samples whose report is held, sorted."""
+    query = select(tables.reports.c.client).where(_round(tables.reports, study, number))
+    return tuple(sorted(connection.execute(query).scalars()))
+
+
+def count_reports(connection: Connection, study: str, number: int) -> int:
+    """How many reports are held (or were, before they were scrubbed)."""
+    query = select(func.count()).select_from(tables.reports).where(_round(tables.reports, study, number))
+    return int(connection.execute(query).scalar_one())
+
+
+def stream_reports(connection: Connection, study: str, number: int, size: int) -> Iterator[Sequence[Row[Any]]]:
+    """All held reports, `size` at a time: never all in memory."""
+    last = ""
+    while True:
+        query = select(tables.reports).where(_round(tables.reports, study, number), tables.reports.c.client > last)
+        rows = connection.execute(query.order_by(tables.reports.c.client).limit(size)).all()
+        if not rows:
+            return
+        yield rows
+        last = rows[-1].client
+
+
+def scrub(connection: Connection, study: str, number: int) -> None:
+    """Delete the reports' bytes; who reported, and the digests, stay."""
+    connection.execute(update(tables.reports).where(_round(tables.reports, study, number)).values(body=None))
+
+
+def stored_rosters(connection: Connection, study: str, number: int | None = None) -> Sequence[Row[Any]]:
+    """Signed rosters: the own one and those of other Computes."""
+    query = select(tables.rosters).where(tables.rosters.c.study == study)
+    if number is not None:
+        query = query.where(tables.rosters.c.number == number)
+    return connection.execute(query.order_by(tables.rosters.c.number, tables.rosters.c.compute)).all()
+
+
+def add_roster(connection: Connection, study: str, number: int, compute: int, record: bytes) -> None:
+    """Keep a signed roster."""
+    connection.execute(insert(tables.rosters).values(study=study, number=number, compute=compute, record=record))
+
+
+def stored_sum(connection: Connection, study: str, number: int) -> bytes | None:
+    """The bytes that were released, if they were."""
+    query = select(tables.sums.c.body).where(_round(tables.sums, study, number))
+    return connection.execute(query).scalar_one_or_none()
+
+
+def ledger_entries(connection: Connection, study: str) -> Sequence[Row[Any]]:
+    """What the study has been charged, oldest first."""
+    query = select(tables.ledger).where(tables.ledger.c.study == study).order_by(tables.ledger.c.number)
+    return connection.execute(query).all()
+
+
+def refund(connection: Connection, study: str, number: int) -> None:
+    """Take back the charge of a round that was not released."""
+    connection.execute(delete(tables.ledger).where(_round(tables.ledger, study, number)))
+
+
+def add_counts(connection: Connection, counts: Mapping[str, int]) -> None:
+    """Raise the counters, always in the same order, so that two transactions never wait for each other."""
+    for name, value in sorted(counts.items()):
+        raised = update(tables.counters).where(tables.counters.c.name == name)
+        raised = raised.values(value=tables.counters.c.value + value)
+        first = insert(tables.counters).values(name=name, value=value)
+        if connection.execute(raised).rowcount == 0 and not once(connection, first):
+            connection.execute(raised)  # another transaction was first to need this counter
+
+
+def counts(connection: Connection) -> dict[str, int]:
+    """All counters."""
+    return {row.name: row.value for row in connection.execute(select(tables.counters))}
+
+
+def once(connection: Connection, statement: Any) -> bool:
+    """Run an insert; False where its place is taken already."""
+    try:
+        with connection.begin_nested():
+            connection.execute(statement)
+    except IntegrityError:
+        return False
+    return True
+
+
+def _round(table: Any, study: str, number: int) -> Any:
+    return (table.c.study == study) & (table.c.number == number)

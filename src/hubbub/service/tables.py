@@ -1,0 +1,104 @@
+"""The tables of a Compute. Bytes are what was signed or sealed; everything else can be derived from them."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from sqlalchemy import Column, Float, ForeignKeyConstraint, Index, Integer, LargeBinary, MetaData, String, Table
+
+State = Literal["open", "closed", "agreed", "released", "refused"]
+STATES: tuple[State, ...] = ("open", "closed", "agreed", "released", "refused")
+
+metadata = MetaData()
+
+studies = Table(
+    "studies", metadata,
+    Column("id", String(64), primary_key=True),
+    Column("record", LargeBinary, nullable=False),
+    Column("position", Integer, nullable=False),  # of this Compute among the study's
+    Column("registered", Float, nullable=False),
+)  # fmt: skip
+
+rounds = Table(
+    "rounds", metadata,
+    Column("study", String(64), primary_key=True),
+    Column("number", Integer, primary_key=True),
+    Column("digest", LargeBinary, nullable=False),
+    Column("record", LargeBinary, nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("reason", String(64)),
+    Column("detail", String(500)),
+    Column("deadline", Float, nullable=False),
+    Column("changed", Float, nullable=False),
+    Column("close", LargeBinary),  # the analyst's signed wish to end it
+    Column("roster_digest", LargeBinary),
+    Column("roster_size", Integer),
+    ForeignKeyConstraint(["study"], ["studies.id"]),
+)  # fmt: skip
+
+reports = Table(
+    "reports", metadata,
+    Column("study", String(64), primary_key=True),
+    Column("number", Integer, primary_key=True),
+    Column("client", String(128), primary_key=True),
+    Column("owner", String(128), nullable=False),  # the client that enrolled and signed
+    Column("digest", LargeBinary, nullable=False),
+    Column("body", LargeBinary),  # scrubbed after release or refusal
+    ForeignKeyConstraint(["study", "number"], ["rounds.study", "rounds.number"]),
+)  # fmt: skip
+
+clients = Table(
+    "clients", metadata,
+    Column("study", String(64), primary_key=True),
+    Column("client", String(128), primary_key=True),
+    Column("token", LargeBinary, nullable=False),  # a digest
+    Column("samples", Integer, nullable=False),
+    Column("key", LargeBinary),  # Ed25519, once enrolled
+    Column("event", String(64)),
+    ForeignKeyConstraint(["study"], ["studies.id"]),
+)  # fmt: skip
+
+rosters = Table(
+    "rosters", metadata,
+    Column("study", String(64), primary_key=True),
+    Column("number", Integer, primary_key=True),
+    Column("compute", Integer, primary_key=True),
+    Column("record", LargeBinary, nullable=False),
+    ForeignKeyConstraint(["study", "number"], ["rounds.study", "rounds.number"]),
+)  # fmt: skip
+
+sums = Table(
+    "sums", metadata,
+    Column("study", String(64), primary_key=True),
+    Column("number", Integer, primary_key=True),
+    Column("body", LargeBinary, nullable=False),
+    ForeignKeyConstraint(["study", "number"], ["rounds.study", "rounds.number"]),
+)  # fmt: skip
+
+ledger = Table(
+    "ledger", metadata,
+    Column("study", String(64), primary_key=True),
+    Column("number", Integer, primary_key=True),
+    Column("label", String(128), nullable=False),
+    Column("noise_multiplier", Float(53), nullable=False),
+    ForeignKeyConstraint(["study"], ["studies.id"]),
+)  # fmt: skip
+
+audit = Table(
+    "audit", metadata,
+    Column("position", Integer, primary_key=True, autoincrement=True),
+    Column("event", String(64), nullable=False, unique=True),
+    Column("time", Float(53), nullable=False),
+    Column("kind", String(64), nullable=False),
+    Column("study", String(64)),
+    Column("number", Integer),
+    Column("other", String(64)),  # the other side's event
+    Column("detail", String(1000), nullable=False),
+    Index("audit_study", "study", "number"),
+)  # fmt: skip
+
+counters = Table(
+    "counters", metadata,
+    Column("name", String(64), primary_key=True),
+    Column("value", Integer, nullable=False),
+)  # fmt: skip

@@ -1,0 +1,84 @@
+"""What becomes of a row before the statistic sees it: public steps that any client can take on its own.
+
+Whatever the steps do, the statistic bounds its input afterwards: they cannot change a sensitivity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from hubbub.arrays import Floats, finite_rows
+from hubbub.errors import InvalidInput
+
+Steps = Sequence[Mapping[str, Any]]
+MOST_STEPS = 16
+
+
+def shift(by: Floats) -> dict[str, object]:
+    """x -> x - by."""
+    return {"step": "shift", "by": np.asarray(by, dtype=float).tolist()}
+
+
+def clip(to: Floats) -> dict[str, object]:
+    """x -> x clipped to [-to, to], column by column."""
+    return {"step": "clip", "to": np.asarray(to, dtype=float).tolist()}
+
+
+def shorten(norm: float) -> dict[str, object]:
+    """All columns but the last scaled down together, so that their length is at most the norm."""
+    return {"step": "shorten", "norm": float(norm)}
+
+
+def scale(by: Floats) -> dict[str, object]:
+    """x -> x / by."""
+    return {"step": "scale", "by": np.asarray(by, dtype=float).tolist()}
+
+
+def constant() -> dict[str, object]:
+    """A first column of ones."""
+    return {"step": "constant"}
+
+
+def prepare(rows: Floats, steps: Steps) -> Floats:
+    """The rows after all steps; refuses steps it does not know or that do not fit the rows."""
+    if len(steps) > MOST_STEPS:
+        raise InvalidInput(f"steps must number at most {MOST_STEPS}, got {len(steps)}; combine some")
+    for step in steps:
+        try:
+            rows = _STEPS[step["step"]](rows, step)
+        except (KeyError, TypeError, ValueError):
+            known = ", ".join(_STEPS)
+            raise InvalidInput(
+                f"step must be one of {known} and fit {rows.shape[1]} columns, got step={str(step)[:120]}"
+            ) from None
+    return finite_rows("prepared rows", rows)
+
+
+def _per_column(rows: Floats, values: Any) -> Floats:
+    numbers = np.asarray(values, dtype=np.float64)
+    if numbers.shape != (rows.shape[1],) or not np.isfinite(numbers).all():
+        raise ValueError
+    return numbers
+
+
+def _shorten(rows: Floats, step: Mapping[str, Any]) -> Floats:
+    norm = float(step["norm"])
+    length = np.linalg.norm(rows[:, :-1], axis=1, keepdims=True)
+    return np.hstack([rows[:, :-1] * (norm / np.maximum(length, norm)), rows[:, -1:]])
+
+
+def _clip(rows: Floats, step: Mapping[str, Any]) -> Floats:
+    limit = _per_column(rows, step["to"])
+    return np.clip(rows, -limit, limit)
+
+
+_STEPS: dict[str, Callable[[Floats, Mapping[str, Any]], Floats]] = {
+    "shift": lambda rows, step: rows - _per_column(rows, step["by"]),
+    "clip": _clip,
+    "shorten": _shorten,
+    "scale": lambda rows, step: rows / _per_column(rows, step["by"]),
+    "constant": lambda rows, _: np.hstack([np.ones((rows.shape[0], 1)), rows]),
+}

@@ -1,0 +1,108 @@
+"""From a description back to the statistic: how a study made elsewhere is read and checked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from hubbub.errors import InvalidInput, whole
+from hubbub.statistics.base import Statistic
+from hubbub.statistics.bounds import Ball, Box, positive
+from hubbub.statistics.counts import Count, OneHot
+from hubbub.statistics.histogram import ColumnHistogram
+from hubbub.statistics.moments import MeanAndSquare, Means, SecondMoments
+from hubbub.statistics.regression import Regression
+from hubbub.statistics.spread import Spread
+from hubbub.statistics.stacked import Stacked
+
+MOST_DIMENSIONS = 1_000_000
+"""Longer vectors are refused, so that a description of a few bytes cannot ask for all the memory there is."""
+
+Description = Mapping[str, Any]
+
+
+def statistic_from(description: object) -> Statistic:
+    """The statistic that describes itself in exactly these words; anything else is refused."""
+    statistic = _built(description)
+    if _canonical(statistic.describe()) != _canonical(description):
+        raise InvalidInput(
+            f"statistic must be described as hubbub describes it: {_canonical(statistic.describe())[:200]}, "
+            "got other fields or values; use the same version of hubbub"
+        )
+    return statistic
+
+
+def _built(description: object) -> Statistic:
+    if not isinstance(description, Mapping) or description.get("statistic") not in _BUILDERS:
+        named = description.get("statistic") if isinstance(description, Mapping) else description
+        raise InvalidInput(
+            f"statistic must be one of {', '.join(_BUILDERS)}, got statistic={str(named)[:80]!r}; update hubbub"
+        )
+    try:
+        statistic = _BUILDERS[description["statistic"]](description)
+    except (KeyError, TypeError, IndexError, OverflowError):
+        raise InvalidInput(
+            f"statistic must be described in full, got an incomplete {description['statistic']}; ask for the whole"
+        ) from None
+    whole("dimension", statistic.dimension, 1, "describe a smaller statistic", most=MOST_DIMENSIONS)
+    return statistic
+
+
+def _canonical(description: object) -> str:
+    try:
+        return json.dumps(description, sort_keys=True, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        raise InvalidInput("statistic must be described in plain JSON values, got others; use describe()") from None
+
+
+def _numbers(values: Sequence[Any]) -> tuple[float, ...]:
+    if not 1 <= len(values) <= MOST_DIMENSIONS:
+        raise InvalidInput(f"bounds must be a list of numbers, got {len(values)}; name one per column")
+    return tuple(positive("bound", value) for value in values)
+
+
+def _small(value: Any, least: int) -> int:
+    return whole("size", value, least, "describe a smaller statistic", most=MOST_DIMENSIONS)
+
+
+def _optional(value: Any) -> float | None:
+    return None if value is None else positive("y_bound", value)
+
+
+def _regression(d: Description) -> Statistic:
+    if d["formula"] not in ("tight", "paper"):
+        raise InvalidInput(f"formula must be tight or paper, got formula={str(d['formula'])[:80]!r}; use tight")
+    bound = _box(d) if d["bound"] == "box" else _ball(d)
+    return Regression(bound, bool(d["target_square"]), d["formula"])
+
+
+def _box(d: Description) -> Box:
+    return Box(_numbers(d["x"]), _optional(d["y"]))
+
+
+def _ball(d: Description) -> Ball:
+    return Ball(positive("radius", d["radius"]), _small(d["d"], 1), _optional(d["y"]), positive("weight", d["weight"]))
+
+
+def _stacked(d: Description) -> Statistic:
+    parts = tuple(_built(part) for part in d["parts"])
+    if any(isinstance(part, Stacked) for part in parts) or len(parts) > MOST_DIMENSIONS:
+        raise InvalidInput("parts must be plain statistics, got a stack in a stack; name the parts one by one")
+    shares = _numbers(d["shares"])
+    if len(parts) != len(shares):
+        raise InvalidInput(f"shares must be one for each part, got {len(shares)} for {len(parts)}; name one per part")
+    return Stacked(parts, shares)
+
+
+_BUILDERS: dict[str, Callable[[Description], Statistic]] = {
+    "regression": _regression,
+    "second moments": lambda d: SecondMoments(_numbers(d["bounds"])),
+    "means": lambda d: Means(_numbers(d["bounds"])),
+    "mean and square": lambda d: MeanAndSquare(positive("bound", d["bound"])),
+    "count": lambda d: Count(positive("bound", d["bound"])),
+    "one-hot": lambda d: OneHot(_small(d["categories"], 2)),
+    "column histogram": lambda d: ColumnHistogram(_numbers(d["bounds"]), _small(d["octaves"], 2)),
+    "spread": lambda d: Spread(positive("norm", d["norm"]), _small(d["features"], 1)),
+    "stacked": _stacked,
+}

@@ -1,0 +1,166 @@
+"""Three Computes in one process, without HTTP: their node logic on real databases, and clients to play with."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from hubbub.privacy import Budget
+from hubbub.randomness import Randomness
+from hubbub.roles import combine_sums, contribute, plan_round, start_sessions
+from hubbub.securesum import PrivateKey, encode_report
+from hubbub.service import agreement, node
+from hubbub.service.canonical import digest, sign_record, stamp
+from hubbub.service.messages import (
+    ENROL,
+    UPLOAD,
+    decode_sum,
+    enrol_parts,
+    frame,
+    token_digest,
+    token_for,
+    upload_parts,
+)
+from hubbub.service.node import Limits, Node, NodeKeys
+from hubbub.service.records import (
+    ClientRecord,
+    CloseRecord,
+    ComputeRecord,
+    InvitationRecord,
+    RoundRecord,
+    StudyRecord,
+    sample_names,
+)
+from hubbub.service.signing import SigningKey
+from hubbub.service.store import Store
+from hubbub.service.uploads import Outcome, Upload, accept_uploads
+from hubbub.statistics import Means
+
+N, T, M = 6, 1, 3
+STATISTIC = Means((8.0, 8.0))
+
+
+@dataclass
+class Clock:
+    """A clock that tests move."""
+
+    now: float = field(default_factory=time.time)
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@dataclass
+class Person:
+    """One client: its name, its token and its key."""
+
+    name: str
+    samples: int = 1
+    token: bytes = field(default_factory=lambda: np.random.default_rng().bytes(32))
+    key: SigningKey = field(default_factory=SigningKey.generate)
+
+
+@dataclass
+class Stage:
+    nodes: list[Node]
+    analyst: SigningKey
+    study: StudyRecord
+    people: list[Person]
+    clock: Clock
+
+    @property
+    def id(self) -> str:
+        return self.study.id
+
+    def round(self, number: int = 0, multiplier: float = 10.0, statistic=STATISTIC, **changes) -> RoundRecord:
+        plan = plan_round(statistic, multiplier, self.study.clients, self.study.tolerated)
+        record = RoundRecord(
+            digest(self.study), number, statistic.describe(), plan.fixed_point.fraction_bits, multiplier,
+            plan.mechanism.sigma_client, stamp(self.clock.now + 3600), f"round {number}",
+        )  # fmt: skip
+        return replace(record, **changes)
+
+    def register(self) -> None:
+        for k, each in enumerate(self.nodes):
+            node.register_study(each, sign_record(self.study, self.analyst))
+            node.invite(each, self.id, self.invitation(k, self.people))
+            for person in self.people:
+                self.enrol(k, person)
+
+    def invitation(self, k: int, people: list[Person]) -> bytes:
+        verify_key = self.study.computes[k].verify_key
+        clients = tuple(ClientRecord(p.name, token_digest(token_for(p.token, verify_key)), p.samples) for p in people)
+        return sign_record(InvitationRecord(digest(self.study), k, clients), self.analyst)
+
+    def enrol(self, k: int, person: Person, key: SigningKey | None = None, token: bytes | None = None) -> node.Receipt:
+        key = key or person.key
+        shown = token_for(token or person.token, self.study.computes[k].verify_key)
+        signature = key.sign(ENROL, *enrol_parts(digest(self.study), k, person.name, key.public()))
+        return node.enrol(self.nodes[k], self.id, person.name, shown, key.public(), signature)
+
+    def open(self, record: RoundRecord) -> None:
+        for each in self.nodes:
+            node.open_round(each, self.id, sign_record(record, self.analyst))
+
+    def reports(self, record: RoundRecord, person: Person, sample=None) -> list[list[bytes]]:
+        """For every Compute the encoded reports of the person's samples, which carry a unique mark each."""
+        role = record.checked(self.study)
+        sessions = start_sessions(role, person.name)
+        mark = self.people.index(person) if person in self.people else 0
+        rows = [np.array([2.0**mark / 16, -float(mark)]) if sample is None else sample for _ in range(person.samples)]
+        made = [
+            contribute(role, record.number, name, row, Randomness.system(), sessions=sessions)
+            for name, row in zip(sample_names(person.name, person.samples), rows, strict=True)
+        ]
+        return [[encode_report(each[k]) for each in made] for k in range(M)]
+
+    def upload(self, record: RoundRecord, person: Person, k: int, bodies: list[bytes], batch: bool = False) -> Upload:
+        body = frame(bodies) if batch else bodies[0]
+        signature = person.key.sign(UPLOAD, *upload_parts(digest(record), k, person.name, body))
+        return Upload(self.id, record.number, person.name, signature, body, batch)
+
+    def send(self, record: RoundRecord, person: Person, computes=range(M)) -> list[Outcome]:
+        reports = self.reports(record, person)
+        batch = person.samples > 1
+        return [accept_uploads(self.nodes[k], [self.upload(record, person, k, reports[k], batch)])[0] for k in computes]
+
+    def close(self, record: RoundRecord) -> None:
+        data = sign_record(CloseRecord(digest(self.study), digest(record)), self.analyst)
+        for each in self.nodes:
+            agreement.close(each, self.id, record.number, data)
+
+    def exchange(self, number: int = 0) -> None:
+        for each in self.nodes:
+            for other in self.nodes:
+                if other is not each:
+                    agreement.receive_roster(each, self.id, number, agreement.own_roster(other, self.id, number))
+
+    def settle(self, number: int = 0) -> list[str]:
+        return [agreement.settle(each, self.id, number) for each in self.nodes]
+
+    def total(self, record: RoundRecord) -> tuple[np.ndarray, int]:
+        role = record.checked(self.study)
+        sums = [
+            decode_sum(agreement.released_sum(each, self.id, record.number), compute.verify_key)
+            for each, compute in zip(self.nodes, self.study.computes, strict=True)
+        ]
+        words, present = combine_sums(role, record.number, sums)
+        return role.plan(record.number).fixed_point.decode(words), present
+
+
+def make_stage(urls: list[str], budget: Budget | None = None, people: list[Person] | None = None, **limits) -> Stage:
+    clock, analyst = Clock(), SigningKey.generate()
+    keys = [NodeKeys(PrivateKey.generate(), SigningKey.generate()) for _ in range(M)]
+    settings = Limits(**{"simulation": True, **limits})
+    nodes = [
+        Node(f"compute-{k}", Store(url), key, settings, clock)
+        for k, (url, key) in enumerate(zip(urls, keys, strict=True))
+    ]
+    computes = tuple(
+        ComputeRecord(f"compute-{k}", f"http://compute-{k}.example:8000", key.seal.public(), key.sign.public())
+        for k, key in enumerate(keys)
+    )
+    study = StudyRecord("a test", N, T, computes, budget, stamp(clock.now + 86400), analyst.public(), {"a": 1}, "n")
+    return Stage(nodes, analyst, study, people or [Person(f"c{i}") for i in range(N)], clock)

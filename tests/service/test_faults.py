@@ -1,0 +1,238 @@
+"""Real processes die at every step; the round still ends with the right sum, once, or with a refusal."""
+
+from __future__ import annotations
+
+import contextlib
+import resource
+import shutil
+import sqlite3
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import httpx
+import numpy as np
+import pytest
+from sqlalchemy import NullPool, create_engine, select, text
+
+from hubbub.errors import RoundRefused
+from hubbub.service import agreement, tables
+from hubbub.service.canonical import digest, sign_record
+from hubbub.service.devnet import LocalCompute, LocalComputes
+from hubbub.service.faults import VARIABLE
+from hubbub.service.node import Limits
+from hubbub.service.problems import Problem
+from hubbub.service.records import CloseRecord
+from hubbub.service.uploads import Taken
+from hubbub.service.web import Web
+from service.live import LiveStudy, N
+from service.postgres import PrivatePostgres
+from service.stage import M, make_stage
+
+pytestmark = pytest.mark.slow
+
+POINTS = [
+    *(f"after:{commit}" for commit in ("registered", "invited", "enrolled", "opened", "accepted", "closed", "agreed", "released")),
+    *(f"before-reply:{name}" for name in ("register", "enrol", "open", "report", "close", "roster", "sum")),
+    "after:roster-received",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def mortal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalComputes]:
+    limits = Limits(simulation=True, agreement_seconds=60.0)
+    with LocalComputes(tmp_path_factory.mktemp("mortal"), 3, limits=limits) as computes:
+        yield computes
+
+
+@contextlib.contextmanager
+def dies_at(compute: LocalCompute, point: str) -> Iterator[threading.Event]:
+    """The Compute kills itself (SIGKILL) at this point and is started again by somebody who watches."""
+    compute.stop()
+    compute.start({VARIABLE: point})
+    died, process = threading.Event(), compute.process
+    assert process is not None
+
+    def watch() -> None:
+        if process.wait() == -9:
+            died.set()
+            compute.start()
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    yield died
+    if not died.is_set():
+        compute.stop()
+    watcher.join(30)
+
+
+def rows_of(compute: LocalCompute, table, study: str) -> list:
+    engine = create_engine(f"sqlite:///{compute.folder / 'compute.db'}", poolclass=NullPool)  # the file may be replaced
+    with engine.connect() as connection:
+        return list(connection.execute(select(table).where(table.c.study == study)).all())
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_killed_at_every_step_the_round_still_gives_the_exact_sum_once(
+    mortal: LocalComputes, tmp_path: Path, point: str
+):
+    study = LiveStudy(mortal, tmp_path, patience=40.0)
+    with dies_at(mortal.computes[0], point) as died:
+        study.prepare()
+        record = study.plan()
+        study.analyst.open_round(record)
+        study.send(record)
+        study.analyst.close(record)
+        release = study.analyst.release(record)
+        assert died.wait(10), f"{point} was never reached"
+        np.testing.assert_array_equal(release.value, study.exact())
+        assert release.n == N
+        again = study.analyst.release(record)
+        np.testing.assert_array_equal(again.value, release.value)
+    for compute in mortal.computes:
+        (row,) = rows_of(compute, tables.rounds, study.study.id)
+        assert (row.state, row.roster_size) == ("released", N)
+        assert len(rows_of(compute, tables.sums, study.study.id)) == 1
+        assert [report.body for report in rows_of(compute, tables.reports, study.study.id)] == [None] * N
+        assert len(rows_of(compute, tables.ledger, study.study.id)) == 1
+
+
+def test_killed_after_a_refusal_it_stays_refused_and_refunded(mortal: LocalComputes, tmp_path: Path):
+    study = LiveStudy(mortal, tmp_path, patience=40.0)
+    study.prepare()
+    record = study.plan()
+    study.analyst.open_round(record)
+    study.send(record, ["c0", "c1"])
+    with dies_at(mortal.computes[0], "after:refused") as died:
+        study.analyst.close(record)
+        with pytest.raises(RoundRefused):
+            study.analyst.release(record)
+        assert died.wait(10)
+    for compute in mortal.computes:
+        (row,) = rows_of(compute, tables.rounds, study.study.id)
+        assert row.state == "refused"
+        assert rows_of(compute, tables.ledger, study.study.id) == []
+        assert {report.body for report in rows_of(compute, tables.reports, study.study.id)} <= {None}
+
+
+def test_a_compute_that_is_down_at_closing_time_is_told_by_the_others(mortal: LocalComputes, tmp_path: Path):
+    study = LiveStudy(mortal, tmp_path)
+    study.prepare()
+    record = study.plan()
+    study.analyst.open_round(record)
+    study.send(record)
+    mortal.computes[2].kill()
+    data = sign_record(CloseRecord(digest(study.study), digest(record)), study.key)
+    reply = httpx.post(study.url(0, "/rounds/0/close"), content=data, headers={"content-type": "application/json"})
+    assert reply.status_code == 201
+    waiting = httpx.get(study.url(0, "/rounds/0/sum"))
+    assert waiting.json()["code"] == "agreement-under-way"
+    mortal.computes[2].start()
+    np.testing.assert_array_equal(study.analyst.release(record).value, study.exact())
+
+
+def test_a_compute_that_never_comes_back_ends_in_a_refusal(tmp_path: Path):
+    limits = Limits(simulation=True, agreement_seconds=2.0)
+    with LocalComputes(tmp_path / "nodes", 3, limits=limits) as computes:
+        study = LiveStudy(computes, tmp_path)
+        study.prepare()
+        record = study.plan()
+        study.analyst.open_round(record)
+        study.send(record)
+        computes.computes[2].kill()
+        short = replace(study.analyst, web=Web.open(None, replace(study.web.patience, total=1.0)))
+        short.close(record)
+        with pytest.raises(RoundRefused, match="did not answer in time"):
+            study.analyst.release(record)
+
+
+def copy_database(compute: LocalCompute, target: Path) -> None:
+    live, backup = sqlite3.connect(compute.folder / "compute.db"), sqlite3.connect(target)
+    with contextlib.closing(live), contextlib.closing(backup):
+        live.backup(backup)
+
+
+def restore_database(compute: LocalCompute, source: Path) -> None:
+    compute.kill()
+    for name in ("compute.db-wal", "compute.db-shm"):
+        (compute.folder / name).unlink(missing_ok=True)
+    shutil.copy(source, compute.folder / "compute.db")
+    compute.start()
+
+
+@pytest.mark.parametrize("when", ["before the round", "half-way"])
+def test_a_restored_database_is_found_out_by_the_others_records(mortal: LocalComputes, tmp_path: Path, when: str):
+    """An operator puts an old copy back after the release: no second roster is ever summed."""
+    victim, copy = mortal.computes[0], tmp_path / "old.db"
+    study = LiveStudy(mortal, tmp_path)
+    study.prepare()
+    record = study.plan()
+    if when == "before the round":
+        copy_database(victim, copy)
+    study.analyst.open_round(record)
+    study.send(record, ["c0", "c1", "c2", "c3", "c4"])
+    if when == "half-way":
+        copy_database(victim, copy)
+    study.send(record, ["c5"])
+    study.analyst.close(record)
+    study.analyst.release(record)
+    restore_database(victim, copy)
+    data = {"content-type": "application/json"}
+    if when == "before the round":
+        with pytest.raises(Problem) as problem:
+            study.analyst.open_round(record)
+        assert problem.value.code == "rolled-back"
+        assert rows_of(victim, tables.rounds, study.study.id) == []
+    else:
+        close = sign_record(CloseRecord(digest(study.study), digest(record)), study.key)
+        assert httpx.post(study.url(0, "/rounds/0/close"), content=close, headers=data, timeout=20).status_code == 201
+        with pytest.raises(RoundRefused, match="refused"):
+            study.analyst.release(record)
+        assert study.counter(1, "second-roster") >= 1
+    assert rows_of(victim, tables.sums, study.study.id) == []
+    kinds = {row.kind for row in rows_of(victim, tables.audit, study.study.id)}
+    assert kinds & {"rolled-back", "round-refused"}
+
+
+def test_a_full_disk_loses_nothing_that_was_confirmed(mortal: LocalComputes, tmp_path: Path):
+    study, victim = LiveStudy(mortal, tmp_path), mortal.computes[1]
+    study.prepare()
+    record = study.plan()
+    study.analyst.open_round(record)
+    study.send(record, ["c0", "c1"])
+    assert victim.process is not None
+    resource.prlimit(victim.process.pid, resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
+    full = httpx.post(
+        study.url(1, "/rounds/0/close"),
+        content=sign_record(CloseRecord(digest(study.study), digest(record)), study.key),
+        headers={"content-type": "application/json"},
+        timeout=20,
+    )
+    assert (full.status_code, full.json()["code"]) == (503, "not-ready")
+    resource.prlimit(victim.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    study.send(record)
+    study.analyst.close(record)
+    np.testing.assert_array_equal(study.analyst.release(record).value, study.exact())
+
+
+def test_a_database_restart_is_survived(postgres: PrivatePostgres):
+    stage = make_stage([postgres.database() for _ in range(M)])
+    stage.register()
+    record = stage.round(multiplier=0.0)
+    stage.open(record)
+    for person in stage.people[:3]:
+        stage.send(record, person)
+    postgres.stop("immediate")
+    postgres.start()
+    for person in stage.people[3:]:
+        assert stage.send(record, person) == [Taken(1, 0)] * M
+    stage.close(record)
+    stage.exchange()
+    postgres.stop("immediate")
+    postgres.start()
+    assert stage.settle() == ["released"] * M
+    np.testing.assert_array_equal(stage.total(record)[0], [63 / 16, -15.0])
+    assert agreement.released_sum(stage.nodes[0], stage.id, 0)
+    with stage.nodes[0].store.read() as connection:
+        assert connection.execute(text("select 1")).scalar_one() == 1

@@ -1,0 +1,376 @@
+"""What a Compute does with each message, on SQLite and on PostgreSQL: real databases, no HTTP."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sqlalchemy import select
+
+from hubbub.errors import InvalidInput
+from hubbub.privacy import Budget, GaussianEvent, fits, split
+from hubbub.service import agreement, node, tables
+from hubbub.service import store as db
+from hubbub.service.canonical import digest, read_signed, sign_record, stamp
+from hubbub.service.problems import Problem
+from hubbub.service.records import CloseRecord, RosterRecord
+from hubbub.service.signing import SigningKey
+from hubbub.service.uploads import Taken, accept_uploads
+from hubbub.statistics import Means
+from service.stage import M, N, Person, Stage, make_stage
+
+EXACT = [63 / 16, -15.0]
+
+
+def code_of(call, *arguments) -> str:
+    with pytest.raises(Problem) as problem:
+        call(*arguments)
+    return problem.value.code
+
+
+def test_a_whole_round_gives_the_exact_sum_and_forgets_the_reports(stage: Stage):
+    record = stage.round(multiplier=0.0)
+    stage.open(record)
+    for person in stage.people:
+        assert stage.send(record, person) == [Taken(1, 0)] * M
+    stage.close(record)
+    stage.exchange()
+    assert stage.settle() == ["released"] * M
+    value, present = stage.total(record)
+    assert present == N
+    np.testing.assert_array_equal(value, EXACT)
+    with stage.nodes[0].store.read() as connection:
+        rows = connection.execute(select(tables.reports)).all()
+    assert [row.body for row in rows] == [None] * N
+    assert {row.client for row in rows} == {person.name for person in stage.people}
+
+
+def test_released_bytes_are_the_same_for_ever(stage: Stage):
+    record = stage.round()
+    stage.open(record)
+    for person in stage.people:
+        stage.send(record, person)
+    stage.close(record)
+    stage.exchange()
+    stage.settle()
+    first = agreement.released_sum(stage.nodes[1], stage.id, 0)
+    assert stage.settle() == ["released"] * M
+    stage.close(record)
+    stage.exchange()
+    assert agreement.released_sum(stage.nodes[1], stage.id, 0) == first
+
+
+def test_sending_again_counts_once_and_other_bytes_are_refused(stage: Stage):
+    record, person = stage.round(), stage.people[0]
+    stage.open(record)
+    bodies = stage.reports(record, person)
+    upload = stage.upload(record, person, 0, bodies[0])
+    assert accept_uploads(stage.nodes[0], [upload]) == [Taken(1, 0)]
+    assert accept_uploads(stage.nodes[0], [upload, upload]) == [Taken(0, 1)] * 2
+    other = stage.upload(record, person, 0, stage.reports(record, person)[0])
+    (outcome,) = accept_uploads(stage.nodes[0], [other])
+    assert [r.code for r in outcome.rejected] == ["duplicate"]
+    with stage.nodes[0].store.read() as connection:
+        assert db.roster_now(connection, stage.id, 0) == (person.name,)
+        assert db.counts(connection) == {"accepted": 1, "repeated": 2, "rejected:duplicate": 1}
+
+
+def test_two_different_reports_in_one_transaction_count_once(stage: Stage):
+    record, person = stage.round(), stage.people[0]
+    stage.open(record)
+    uploads = [stage.upload(record, person, 0, stage.reports(record, person)[0]) for _ in range(2)]
+    first, second = accept_uploads(stage.nodes[0], uploads)
+    assert first == Taken(1, 0)
+    assert [r.code for r in second.rejected] == ["duplicate"]
+
+
+def test_a_client_lost_halfway_is_in_nobodys_sum(stage: Stage):
+    record = stage.round(multiplier=0.0)
+    stage.open(record)
+    for person in stage.people[:-1]:
+        stage.send(record, person)
+    stage.send(record, stage.people[-1], computes=[0, 1])
+    stage.close(record)
+    stage.exchange()
+    assert stage.settle() == ["released"] * M
+    value, present = stage.total(record)
+    assert present == N - 1
+    np.testing.assert_array_equal(value, [31 / 16, -10.0])
+
+
+def test_fewer_than_n_minus_t_are_refused_deleted_and_refunded(stage: Stage):
+    record = stage.round()
+    stage.open(record)
+    for person in stage.people[:4]:
+        stage.send(record, person)
+    stage.close(record)
+    stage.exchange()
+    assert stage.settle() == ["refused"] * M
+    for each in stage.nodes:
+        assert code_of(agreement.released_sum, each, stage.id, 0) == "round-refused"
+        with each.store.read() as connection:
+            assert db.ledger_entries(connection, stage.id) == []
+            assert {row.body for row in connection.execute(select(tables.reports))} == {None}
+            assert db.find_round(connection, stage.id, 0).reason == "too-few-clients"
+    assert code_of(agreement.own_roster, stage.nodes[0], stage.id, 0) == "round-refused"
+
+
+def test_each_state_of_a_sum_has_its_own_code(stage: Stage):
+    record, first = stage.round(), stage.nodes[0]
+    assert code_of(agreement.released_sum, first, stage.id, 0) == "not-found"
+    stage.open(record)
+    for person in stage.people[:4]:
+        stage.send(record, person)
+    assert code_of(agreement.released_sum, first, stage.id, 0) == "not-enough-reports"
+    stage.send(record, stage.people[4])
+    assert code_of(agreement.released_sum, first, stage.id, 0) == "round-open"
+    assert code_of(agreement.own_roster, first, stage.id, 0) == "not-closed"
+    stage.close(record)
+    assert code_of(agreement.released_sum, first, stage.id, 0) == "agreement-under-way"
+
+
+def test_late_reports_are_refused_but_known_ones_still_confirmed(stage: Stage):
+    record = stage.round()
+    stage.open(record)
+    reports = stage.reports(record, stage.people[0])
+    upload = stage.upload(record, stage.people[0], 0, reports[0])
+    accept_uploads(stage.nodes[0], [upload])
+    stage.close(record)
+    assert accept_uploads(stage.nodes[0], [upload]) == [Taken(0, 1)]
+    assert [r.code for r in stage.send(record, stage.people[1])[0].rejected] == ["closed"]
+
+
+def test_the_deadline_closes_the_round_without_the_analyst(stage: Stage):
+    record = stage.round()
+    stage.open(record)
+    for person in stage.people:
+        stage.send(record, person)
+    assert code_of(agreement.close_at_deadline, stage.nodes[0], stage.id, 0) == "round-open"
+    stage.clock.now += 3601
+    assert [r.code for r in stage.send(record, stage.people[0])[0].rejected] == ["duplicate"]
+    for each in stage.nodes:
+        agreement.close_at_deadline(each, stage.id, 0)
+    stage.exchange()
+    assert stage.settle() == ["released"] * M
+
+
+def test_a_party_with_several_samples_sends_one_batch(urls: list[str]):
+    stage = make_stage(urls, people=[Person("hospital", 5), Person("clinic", 1)])
+    stage.register()
+    record = stage.round(multiplier=0.0)
+    stage.open(record)
+    assert stage.send(record, stage.people[0]) == [Taken(5, 0)] * M
+    assert stage.send(record, stage.people[1]) == [Taken(1, 0)] * M
+    stage.close(record)
+    stage.exchange()
+    stage.settle()
+    value, present = stage.total(record)
+    assert present == 6
+    np.testing.assert_array_equal(value, [5 / 16 + 2 / 16, -1.0])
+
+
+def test_a_good_report_in_a_bad_batch_is_still_taken(urls: list[str]):
+    stage = make_stage(urls, people=[Person("hospital", 3), Person("clinic", 3)])
+    stage.register()
+    record, hospital = stage.round(), stage.people[0]
+    stage.open(record)
+    bodies = stage.reports(record, hospital)[0]
+    flipped = bodies[1][:-1] + bytes([bodies[1][-1] ^ 1])
+    foreign = stage.reports(record, stage.people[1])[0][0]
+    upload = stage.upload(record, hospital, 0, [bodies[0], flipped, foreign, b"nonsense"], batch=True)
+    (outcome,) = accept_uploads(stage.nodes[0], [upload])
+    assert outcome.fresh == 1
+    assert [r.code for r in outcome.rejected] == ["cannot-open", "wrong-client", "malformed"]
+
+
+def test_ledger_refuses_what_overspends_and_stays_as_it_was(urls: list[str]):
+    budget = Budget(1.0, 1e-5)
+    stage = make_stage(urls, budget)
+    stage.register()
+    first, second = split(budget, [1.0, 2.0])
+    for number, multiplier in enumerate((first, second)):
+        record = stage.round(number, multiplier)
+        stage.open(record)
+        for person in stage.people:
+            stage.send(record, person)
+        stage.close(record)
+        stage.exchange(number)
+        assert stage.settle(number) == ["released"] * M
+    third = sign_record(stage.round(2, 1e4), stage.analyst)
+    assert not fits([GaussianEvent(m) for m in (first, second, 1e4)], budget)
+    for each in stage.nodes:
+        assert code_of(node.open_round, each, stage.id, third) == "over-budget"
+        with each.store.read() as connection:
+            assert len(db.ledger_entries(connection, stage.id)) == 2
+            assert len(db.rounds_of(connection, stage.id)) == 2
+
+
+def test_a_budget_needs_noise_and_a_simulation_needs_permission(urls: list[str]):
+    stage = make_stage(urls, Budget(1.0, 1e-5), simulation=False)
+    stage.register()
+    with pytest.raises(InvalidInput, match="only a simulation has no noise"):
+        stage.open(stage.round(multiplier=0.0))
+    free = replace(stage.study, budget=None)
+    assert code_of(node.register_study, stage.nodes[0], sign_record(free, stage.analyst)) == "not-allowed"
+
+
+def test_a_round_is_not_taken_at_its_word(stage: Stage):
+    for changes, message in [
+        ({"sigma_client": 1e-9}, "sigma_client must be"),
+        ({"fraction_bits": 62}, "fraction_bits must be so small|sigma_client must be"),
+        ({"statistic": {"statistic": "means", "bounds": [0.01, 0.01]}}, "sigma_client must be|fraction_bits"),
+        ({"statistic": {"statistic": "unheard of"}}, "statistic must be one of"),
+        ({"study": bytes(32)}, "round must be of this study"),
+    ]:
+        with pytest.raises(InvalidInput, match=message):
+            stage.open(replace(stage.round(), **changes))
+    other = sign_record(stage.round(), SigningKey.generate())
+    assert code_of(node.open_round, stage.nodes[0], stage.id, other) == "bad-signature"
+    assert (
+        code_of(node.open_round, stage.nodes[0], stage.id, sign_record(stage.round(3), stage.analyst))
+        == "invalid-record"
+    )
+
+
+def test_a_round_number_has_one_record_and_rounds_follow_one_another(stage: Stage):
+    record = stage.round()
+    stage.open(record)
+    stage.open(record)
+    other = sign_record(stage.round(multiplier=11.0), stage.analyst)
+    assert code_of(node.open_round, stage.nodes[0], stage.id, other) == "other-record"
+    following = sign_record(stage.round(1), stage.analyst)
+    assert code_of(node.open_round, stage.nodes[0], stage.id, following) == "round-under-way"
+
+
+def test_limits_hold(urls: list[str]):
+    stage = make_stage(urls, studies=1, dimension=2)
+    stage.register()
+    stage.register()
+    second = sign_record(replace(stage.study, nonce="other"), stage.analyst)
+    assert code_of(node.register_study, stage.nodes[0], second) == "too-many"
+    wide = sign_record(stage.round(statistic=Means((1.0,) * 3)), stage.analyst)
+    assert code_of(node.open_round, stage.nodes[0], stage.id, wide) == "too-many"
+    assert code_of(node.invite, stage.nodes[0], stage.id, stage.invitation(0, [Person("one too many")])) == "too-many"
+    assert stage.enrol(0, stage.people[0]).new is False
+
+
+def test_only_known_analysts_where_the_operator_says_so(urls: list[str]):
+    stage = make_stage(urls, analysts=(SigningKey.generate().public(),))
+    assert code_of(node.register_study, stage.nodes[0], sign_record(stage.study, stage.analyst)) == "not-allowed"
+
+
+def test_a_study_must_name_this_compute_with_its_keys(stage: Stage):
+    key = stage.study.computes[1].key
+    moved = replace(
+        stage.study, computes=(replace(stage.study.computes[0], verify_key=bytes(32)), *stage.study.computes[1:])
+    )
+    assert code_of(node.register_study, stage.nodes[0], sign_record(moved, stage.analyst)) == "invalid-record"
+    assert key.suite == "X25519"
+
+
+def test_tokens_work_once_at_one_compute_and_for_one_key(urls: list[str]):
+    stage = make_stage(urls)
+    person = stage.people[0]
+    for k, each in enumerate(stage.nodes):
+        node.register_study(each, sign_record(stage.study, stage.analyst))
+        node.invite(each, stage.id, stage.invitation(k, stage.people))
+    assert code_of(stage.enrol, 0, person, None, bytes(32)) == "bad-token"
+    assert code_of(stage.enrol, 0, Person("a stranger")) == "bad-token"
+    assert stage.enrol(0, person).new
+    assert not stage.enrol(0, person).new
+    assert code_of(stage.enrol, 0, person, SigningKey.generate()) == "already-enrolled"
+    record = stage.round()
+    stage.open(record)
+    outcomes = stage.send(record, person)
+    assert outcomes[0] == Taken(1, 0)
+    assert [outcome.code for outcome in outcomes[1:]] == ["unknown-client"] * 2
+
+
+def test_a_second_roster_ends_the_round_before_anything_is_released(stage: Stage):
+    record = stage.round()
+    stage.open(record)
+    for person in stage.people:
+        stage.send(record, person)
+    stage.close(record)
+    stage.exchange()
+    honest = read_signed(agreement.own_roster(stage.nodes[1], stage.id, 0), RosterRecord)[0]
+    second = sign_record(replace(honest, clients=honest.clients[:-1]), stage.nodes[1].keys.sign)
+    assert code_of(agreement.receive_roster, stage.nodes[0], stage.id, 0, second) == "second-roster"
+    assert code_of(agreement.released_sum, stage.nodes[0], stage.id, 0) == "round-refused"
+
+
+def test_a_second_roster_after_release_changes_nothing(stage: Stage):
+    record = stage.round()
+    stage.open(record)
+    for person in stage.people:
+        stage.send(record, person)
+    stage.close(record)
+    stage.exchange()
+    stage.settle()
+    before = agreement.released_sum(stage.nodes[0], stage.id, 0)
+    honest = read_signed(agreement.own_roster(stage.nodes[1], stage.id, 0), RosterRecord)[0]
+    second = sign_record(replace(honest, clients=honest.clients[:-1]), stage.nodes[1].keys.sign)
+    assert code_of(agreement.receive_roster, stage.nodes[0], stage.id, 0, second) == "second-roster"
+    assert agreement.released_sum(stage.nodes[0], stage.id, 0) == before
+
+
+def test_a_forged_roster_is_refused_and_the_round_goes_on(stage: Stage):
+    record = stage.round()
+    stage.open(record)
+    for person in stage.people:
+        stage.send(record, person)
+    stage.close(record)
+    honest = read_signed(agreement.own_roster(stage.nodes[1], stage.id, 0), RosterRecord)[0]
+    for forged in (
+        sign_record(replace(honest, clients=()), SigningKey.generate()),
+        sign_record(honest, stage.nodes[2].keys.sign),
+    ):
+        assert code_of(agreement.receive_roster, stage.nodes[0], stage.id, 0, forged) == "bad-signature"
+    for wrong in (replace(honest, round=bytes(32)), replace(honest, compute=7), replace(honest, number=1)):
+        data = sign_record(wrong, stage.nodes[1].keys.sign)
+        assert code_of(agreement.receive_roster, stage.nodes[0], stage.id, 0, data) == "invalid-record"
+    stage.exchange()
+    assert stage.settle() == ["released"] * M
+
+
+def test_close_must_be_the_analysts_and_of_this_round(stage: Stage):
+    record = stage.round()
+    stage.open(record)
+    close = CloseRecord(digest(stage.study), digest(record))
+    forged = sign_record(close, SigningKey.generate())
+    assert code_of(agreement.close, stage.nodes[0], stage.id, 0, forged) == "bad-signature"
+    other = sign_record(replace(close, round=bytes(32)), stage.analyst)
+    assert code_of(agreement.close, stage.nodes[0], stage.id, 0, other) == "invalid-record"
+
+
+def test_audit_names_the_other_sides_event(stage: Stage):
+    record = stage.round()
+    stage.open(record)
+    stage.close(record)
+    stage.exchange()
+    with stage.nodes[0].store.read() as connection:
+        lines = connection.execute(select(tables.audit).order_by(tables.audit.c.position)).all()
+    kinds = [line.kind for line in lines]
+    assert kinds.count("roster-received") == 2
+    theirs = read_signed(agreement.own_roster(stage.nodes[1], stage.id, 0), RosterRecord)[0].event
+    assert theirs in {line.other for line in lines if line.kind == "roster-received"}
+    with stage.nodes[1].store.read() as connection:
+        closed = select(tables.audit.c.event).where(tables.audit.c.kind == "round-closed")
+        assert connection.execute(closed).scalar_one() == theirs
+
+
+def test_no_secret_is_in_the_database_as_it_is(urls: list[str]):
+    if not urls[0].startswith("sqlite"):
+        pytest.skip("reads the file")
+    stage = make_stage(urls)
+    stage.register()
+    record = stage.round()
+    stage.open(record)
+    stage.send(record, stage.people[0])
+    stage.nodes[0].store.close()
+    content = Path(urls[0].removeprefix("sqlite:///")).read_bytes()
+    for secret in (stage.nodes[0].keys.seal.data, stage.nodes[0].keys.sign.data, stage.people[0].token):
+        assert secret not in content
+    assert stamp(0.0) == "1970-01-01T00:00:00Z"

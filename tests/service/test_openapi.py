@@ -1,0 +1,40 @@
+"""The description matches what the node does, and no request it allows (or forbids) makes the node fail."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, settings
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from hubbub.service.app import ROUTES
+from hubbub.service.devnet import LocalComputes
+from hubbub.service.messages import BATCH_TYPE
+from hubbub.service.openapi import OPERATIONS, describe
+
+CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
+schemathesis.serializer.alias(BATCH_TYPE, "application/octet-stream")
+SCHEMA = schemathesis.openapi.from_dict(describe())
+
+
+def test_every_route_is_described_and_nothing_else():
+    served = {(path.replace(":int", ""), method.lower()) for path, method, _, _ in ROUTES}
+    assert served - {("/", "get"), ("/openapi.json", "get")} == {(o.path, o.method) for o in OPERATIONS}
+
+
+def test_a_node_serves_its_own_description(live: LocalComputes):
+    assert httpx.get(f"{live.urls[0]}/openapi.json").json() == describe()
+
+
+@pytest.mark.slow
+@SCHEMA.parametrize()
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+def test_whatever_comes_it_answers_as_described(live: LocalComputes, case: schemathesis.Case):
+    """No 5xx, no hang (time-out of 10 s), and every answer has a described status, type and shape."""
+    case.call_and_validate(base_url=live.urls[0], timeout=10, checks=CHECKS)

@@ -1,0 +1,142 @@
+"""Records: the same bytes everywhere, only canonical content, and a signature by the right key."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from hubbub.errors import InvalidInput
+from hubbub.privacy import Budget
+from hubbub.securesum import PublicKey
+from hubbub.service.canonical import canonical, digest, read_signed, sign_record
+from hubbub.service.messages import frame, frames, token_digest, token_for
+from hubbub.service.records import (
+    ComputeRecord,
+    RosterRecord,
+    RoundRecord,
+    StudyRecord,
+    owns,
+    read_study,
+    sample_names,
+)
+from hubbub.service.signing import SigningKey, verified
+
+ANALYST = SigningKey(bytes(range(32)))
+COMPUTES = tuple(
+    ComputeRecord(
+        f"compute-{k}", f"https://compute-{k}.example", PublicKey("X25519", bytes([k + 1]) * 32), bytes([k]) * 32
+    )
+    for k in range(3)
+)
+STUDY = StudyRecord(
+    "blood pressure", 100, 3, COMPUTES, Budget(1.0, 1e-5), "2026-12-01T00:00:00Z", ANALYST.public(), {"kind": "x"}, "1"
+)
+ROUND = RoundRecord(
+    digest(STUDY), 0, {"statistic": "means", "bounds": [1.0]}, 20, 2.0, 0.5, "2026-11-30T00:00:00Z", "means"
+)
+
+
+def test_a_study_is_the_same_bytes_everywhere():
+    assert STUDY.id == "9a1e85b7a5add2bd24f6dacb3494adae23f181f20269e070102ee3ea02d4d59d"
+    again = read_study(sign_record(STUDY, ANALYST))
+    assert again == STUDY
+    assert canonical(again.content()) == canonical(STUDY.content())
+    shuffled = dict(reversed(list(STUDY.content().items())))
+    assert canonical(shuffled) == canonical(STUDY.content())
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"title": "other"}, {"clients": 101}, {"tolerated": 2}, {"computes": COMPUTES[:2]}, {"computes": COMPUTES[::-1]},
+        {"budget": Budget(1.1, 1e-5)}, {"budget": None}, {"deadline": "2026-12-01T00:00:01Z"}, {"model": {}}, {"nonce": "2"},
+        {"analyst": SigningKey.generate().public()},
+    ],
+)  # fmt: skip
+def test_any_change_changes_the_name(changes):
+    assert replace(STUDY, **changes).id != STUDY.id
+
+
+def tampered(**changes) -> bytes:
+    content = json.loads(sign_record(STUDY, ANALYST))
+    content["record"].update(changes)
+    return canonical(content)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (tampered(clients=1000), "signature must be the analyst's"),
+        (tampered(budget={"epsilon": 9.0, "delta": 1e-5}), "signature must be the analyst's"),
+        (tampered(budget={"epsilon": 1, "delta": 1e-5}), "fields of this version"),
+        (tampered(extra=1), "fields of this version"),
+        (tampered(hubbub=2), "hubbub must be version 1"),
+        (tampered(hubbub=True), "hubbub must be version 1"),
+        (tampered(deadline="tomorrow"), "deadline must be a time such as"),
+        (tampered(clients="100"), "clients must be a whole number"),
+        (tampered(clients=1), "clients must be a whole number in 2"),
+        (tampered(tolerated=99), "tolerated must be at most"),
+        (tampered(computes=[c.content() for c in COMPUTES[:1]]), "computes must be a whole number in 2"),
+        (tampered(computes=[COMPUTES[0].content()] * 2), "computes must be distinct"),
+        (tampered(computes=[{**COMPUTES[0].content(), "url": "file:///etc"}, COMPUTES[1].content()]), "url must be such as"),
+        (tampered(computes=7), "every field in its own type"),
+        (tampered(analyst="AB" * 32), "lower-case hexadecimal"),
+        (b'{"record": {}, "signature": ""}', "every field in its own type"),
+        (b'{"a": 1, "a": 2}', "without NaN or repeated fields"),
+        (b'{"record": NaN, "signature": ""}', "without NaN or repeated fields"),
+        (b"[" * 100_000, "without NaN or repeated fields"),
+        (b"\xff", "without NaN or repeated fields"),
+        (b"[]", "fields record and signature"),
+    ],
+)  # fmt: skip
+def test_what_is_not_the_signed_study_is_refused_in_one_line(data: bytes, message: str):
+    with pytest.raises(InvalidInput, match=message):
+        read_study(data)
+
+
+def test_a_signature_serves_one_purpose_only():
+    roster = RosterRecord(digest(STUDY), digest(ROUND), 0, 1, ("a", "b"), "e1")
+    data = sign_record(roster, ANALYST)
+    record, signature = read_signed(data, RosterRecord)
+    assert record == roster
+    assert verified(ANALYST.public(), signature, RosterRecord.LABEL, canonical(roster.content()))
+    assert not verified(ANALYST.public(), signature, RoundRecord.LABEL, canonical(roster.content()))
+
+
+@pytest.mark.parametrize("clients", [["b", "a"], ["a", "a"], [1], "ab"])
+def test_rosters_are_sorted_and_distinct(clients):
+    content = {**RosterRecord(digest(STUDY), digest(ROUND), 0, 1, (), "e1").content(), "clients": clients}
+    data = canonical({"record": content, "signature": "00" * 64})
+    with pytest.raises(InvalidInput):
+        read_signed(data, RosterRecord)
+
+
+def test_keys_do_not_print():
+    key = SigningKey.generate()
+    assert key.data.hex() not in repr(key)
+    assert str(list(key.data)) not in repr(key)
+
+
+def test_names_of_samples():
+    assert sample_names("a", 1) == ["a"]
+    assert sample_names("a", 3) == ["a/0", "a/1", "a/2"]
+    assert all(owns("a", 3, name) for name in sample_names("a", 3))
+    for name in ("a", "a/3", "a/03", "a/-1", "a/+1", "a/١", "b/1", "a/1/1", "a/", "/1", "a/1 "):
+        assert not owns("a", 3, name), name
+    assert not owns("a", 1, "a/0")
+
+
+def test_a_compute_sees_a_token_of_its_own():
+    token, seen = bytes(32), [token_for(bytes(32), compute.verify_key) for compute in COMPUTES]
+    assert len({token, *seen, *map(token_digest, seen)}) == 7
+
+
+@pytest.mark.parametrize("body", [b"\0\0\0", b"\0\0\0\x05abcd", b"\0\0\0\0", frame([b"abc"]) + b"\0"])
+def test_damaged_batches_are_refused(body: bytes):
+    from hubbub.errors import MalformedMessage
+
+    with pytest.raises(MalformedMessage):
+        list(frames(body))
+    assert list(frames(frame([b"a", b"bc"]))) == [b"a", b"bc"]

@@ -1,0 +1,34 @@
+"""Public steps from a raw row to what the statistic sees."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hubbub.errors import InvalidInput
+from hubbub.statistics.preparation import clip, constant, prepare, scale, shift, shorten
+
+ROWS = np.array([[3.0, 4.0, 10.0], [0.3, 0.4, -1.0]])
+
+
+def test_steps_follow_one_another():
+    steps = [shift([0.0, 0.0, 1.0]), shorten(1.0), clip([9.0, 9.0, 2.0]), scale([1.0, 1.0, 2.0]), constant()]
+    np.testing.assert_allclose(prepare(ROWS, steps), [[1.0, 0.6, 0.8, 1.0], [1.0, 0.3, 0.4, -1.0]])
+    assert ROWS[0, 0] == 3.0
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [{"step": "exec", "by": [1.0]}], [{"step": "shift", "by": [1.0]}], [{"step": "shift"}], [{}],
+        [{"step": "clip", "to": ["a", "b", "c"]}], [shift([0.0] * 3)] * 17, [{"step": "shift", "by": [float("nan")] * 3}],
+    ],
+)  # fmt: skip
+def test_steps_that_do_not_fit_are_refused(steps):
+    with pytest.raises(InvalidInput):
+        prepare(ROWS, steps)
+
+
+def test_dividing_by_zero_never_reaches_the_statistic():
+    with pytest.raises(InvalidInput, match="prepared rows must be finite"), np.errstate(divide="ignore"):
+        prepare(ROWS, [scale([0.0, 1.0, 1.0])])

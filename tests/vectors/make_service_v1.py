@@ -1,0 +1,88 @@
+"""Writes tests/vectors/v1/service.json: run it once per version of the service's records, never to make a test pass.
+
+Ed25519 is deterministic, so records are signed again in the tests and must give the same bytes.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from hubbub.privacy import Budget
+from hubbub.roles import ComputeSum, plan_round
+from hubbub.securesum import PublicKey
+from hubbub.service.canonical import digest, sign_record
+from hubbub.service.messages import (
+    ENROL,
+    UPLOAD,
+    encode_sum,
+    enrol_parts,
+    frame,
+    token_digest,
+    token_for,
+    upload_parts,
+)
+from hubbub.service.records import (
+    ClientRecord,
+    CloseRecord,
+    ComputeRecord,
+    InvitationRecord,
+    RosterRecord,
+    RoundRecord,
+    StudyRecord,
+)
+from hubbub.service.signing import SigningKey
+from hubbub.statistics import Means
+from hubbub.statistics.preparation import clip, shift
+
+PATH = Path(__file__).parent / "v1" / "service.json"
+ANALYST, COMPUTE, CLIENT = (SigningKey(bytes([k]) * 32) for k in (1, 2, 3))
+
+
+def records() -> dict[str, tuple[object, SigningKey]]:
+    computes = tuple(
+        ComputeRecord(
+            f"compute-{k}", f"https://c{k}.example:8443", PublicKey("X25519", bytes([k + 9]) * 32), key.public()
+        )
+        for k, key in enumerate((COMPUTE, CLIENT))
+    )
+    model = {"kind": "none", "ä": [1.5, None]}
+    study = StudyRecord(
+        "blood pressure ä", 50, 2, computes, Budget(1.0, 1e-5), "2030-01-01T00:00:00Z", ANALYST.public(), model, "7"
+    )
+    plan = plan_round(Means((1.0, 2.0)), 4.0, 50, 2)
+    round_ = RoundRecord(
+        digest(study), 0, Means((1.0, 2.0)).describe(), plan.fixed_point.fraction_bits, 4.0, plan.mechanism.sigma_client,
+        "2029-12-31T00:00:00Z", "means", (shift([0.5, 0.0]), clip([1.0, 2.0])),
+    )  # fmt: skip
+    token = token_digest(token_for(bytes(32), COMPUTE.public()))
+    return {
+        "study": (study, ANALYST),
+        "round": (round_, ANALYST),
+        "close": (CloseRecord(digest(study), digest(round_)), ANALYST),
+        "roster": (RosterRecord(digest(study), digest(round_), 0, 0, ("a/0", "a/1", "b"), "e1"), COMPUTE),
+        "invitation": (InvitationRecord(digest(study), 0, (ClientRecord("a", token, 2),)), ANALYST),
+    }
+
+
+def content() -> dict[str, object]:
+    found = records()
+    study, round_ = found["study"][0], found["round"][0]
+    role = round_.checked(study)
+    total = ComputeSum(role.digest, 0, 0, bytes(range(32)), 3, np.array([1, 2**64 - 1], dtype=np.uint64))
+    upload = upload_parts(digest(round_), 0, "a", frame([b"one", b"two"]))
+    enrolment = enrol_parts(digest(study), 0, "a", CLIENT.public())
+    return {
+        "records": {name: sign_record(record, key).decode() for name, (record, key) in found.items()},
+        "digests": {name: digest(record).hex() for name, (record, _) in found.items()},
+        "sealed_to": role.digest.hex(),
+        "sum": encode_sum(total, COMPUTE).hex(),
+        "upload_signature": CLIENT.sign(UPLOAD, *upload).hex(),
+        "enrolment_signature": CLIENT.sign(ENROL, *enrolment).hex(),
+    }
+
+
+if __name__ == "__main__":
+    PATH.write_text(json.dumps(content(), indent=1) + "\n")
