@@ -48,16 +48,21 @@ def test_the_masked_vectors_are_spread_over_the_computes():
 
 def test_seeds_are_expanded_by_the_compute_too(monkeypatch: pytest.MonkeyPatch):
     """If a Compute could not expand what it was sent, the masks would not cancel."""
-    honest = tally.expand_seeds
     calls = []
 
-    def counting(seeds, *rest):
-        calls.append(len(seeds))
-        return honest(seeds, *rest)
+    def counting(honest):
+        def count(seeds, *rest):
+            calls.append(len(seeds))
+            return honest(seeds, *rest)
 
-    monkeypatch.setattr(tally, "expand_seeds", counting)
-    Tally(4, 8, Randomness.system(), "seeds").add(np.zeros((5, 8), dtype=np.uint64), slice(0, 8))
-    assert calls == [5] * 6  # three masks, once by the client and once by the Compute
+        return count
+
+    for name in ("expand_seeds", "expand_keys"):
+        monkeypatch.setattr(tally, name, counting(getattr(tally, name)))
+    for d in (8, 800):
+        calls.clear()
+        Tally(4, d, Randomness.system(), "seeds").add(np.zeros((5, d), dtype=np.uint64), slice(0, d))
+        assert calls == [5] * 6  # three masks, once by the client and once by the Compute
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (7, 1), (513, 3), (100, 512), (3, 5000), (0, 4)])

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Literal, get_args
 
 import numpy as np
@@ -21,6 +22,8 @@ from hubbub.arrays import Words
 from hubbub.randomness import Randomness, fill, keystream
 
 Generator = Literal["AES-128-CTR", "SHAKE-128"]
+Key = tuple[bytes, bytes]
+"""An AES key and GCM's nonce."""
 GENERATORS: tuple[Generator, ...] = get_args(Generator)
 SEED_BYTES = 32
 SHORT = 64
@@ -29,7 +32,7 @@ SHORT = 64
 SPARE_WORDS = 2
 """Scratch behind every row: GCM puts its tag there."""
 
-_KEY, _NONCE = slice(0, 16), slice(16, 28)
+_KEY_BYTES = 28
 _GCM_START = (2).to_bytes(4, "big")
 _MOST_GCM_BYTES = 1 << 30
 
@@ -41,9 +44,12 @@ def generator_for(dimension: int) -> Generator:
 
 def fresh_seeds(count: int, generator: Generator, randomness: Randomness) -> list[bytes]:
     """New seeds: 32 random bytes, or 28 and the counter for AES."""
-    raw = randomness.bytes(SEED_BYTES * count)
-    seeds = [raw[start : start + SEED_BYTES] for start in range(0, len(raw), SEED_BYTES)]
-    return seeds if generator == "SHAKE-128" else [seed[:28] + _GCM_START for seed in seeds]
+    words = randomness.words(SEED_BYTES // 8 * count)
+    raw = words.view(np.uint8).reshape(count, SEED_BYTES)
+    if generator == "AES-128-CTR":
+        raw[:, 28:] = np.frombuffer(_GCM_START, dtype=np.uint8)
+    data = raw.tobytes()
+    return [data[start : start + SEED_BYTES] for start in range(0, len(data), SEED_BYTES)]
 
 
 def expand_seed(seed: bytes, dimension: int, generator: Generator = "AES-128-CTR") -> Words:
@@ -60,19 +66,34 @@ def expand_seeds(seeds: Sequence[bytes], dimension: int, generator: Generator, s
     if generator == "SHAKE-128":
         stream = b"".join([hashlib.shake_128(seed).digest(8 * dimension) for seed in seeds])
         words = np.frombuffer(stream, dtype="<u8").reshape(len(seeds), dimension)
+    elif all(seed.endswith(_GCM_START) for seed in seeds) and 8 * dimension <= _MOST_GCM_BYTES:
+        return expand_keys([(seed[:16], seed[16:28]) for seed in seeds], dimension, scratch)
     else:
-        width = dimension + SPARE_WORDS
-        room = np.empty(len(seeds) * width, dtype=np.uint64) if scratch is None else scratch
-        zeros, view = bytes(8 * dimension), room.data.cast("B")
-        for i, seed in enumerate(seeds):
-            _aes_stream(seed, zeros, view[8 * i * width : 8 * (i + 1) * width])
-        words = room.view("<u8").reshape(len(seeds), width)[:, :dimension]
+        room = np.empty((len(seeds), dimension), dtype=np.uint64)
+        for seed, row in zip(seeds, room, strict=True):
+            fill(keystream(seed[:16], seed[16:]), row)
+        words = room.view("<u8")
     return words.astype(np.uint64, copy=False)
 
 
-def _aes_stream(seed: bytes, zeros: bytes, out: memoryview) -> None:
-    """Overwrite `out` but for its last 16 bytes with the seed's stream; those are scratch."""
-    if seed[28:] == _GCM_START and len(zeros) <= _MOST_GCM_BYTES:
-        AESGCM(seed[_KEY]).encrypt_into(seed[_NONCE], zeros, None, out)
-    else:
-        fill(keystream(seed[:16], seed[16:]), np.frombuffer(out, dtype=np.uint64)[:-SPARE_WORDS])
+def fresh_keys(count: int, randomness: Randomness) -> list[Key]:
+    """Of new seeds, their keys and nonces."""
+    data = randomness.bytes(_KEY_BYTES * count)
+    return [(data[i : i + 16], data[i + 16 : i + _KEY_BYTES]) for i in range(0, len(data), _KEY_BYTES)]
+
+
+def expand_keys(keys: Sequence[Key], dimension: int, scratch: Words | None = None) -> Words:
+    """The same for seeds that start from GCM's counter, taken apart already."""
+    width, size = dimension + SPARE_WORDS, 8 * (dimension + SPARE_WORDS)
+    room = np.empty(len(keys) * width, dtype=np.uint64) if scratch is None else scratch
+    zeros, view, start = _zeros(8 * dimension), room.data.cast("B"), 0
+    for key, nonce in keys:
+        AESGCM(key).encrypt_into(nonce, zeros, None, view[start : start + size])
+        start += size
+    words = room.view("<u8").reshape(len(keys), width)[:, :dimension]
+    return words.astype(np.uint64, copy=False)
+
+
+@lru_cache(maxsize=4)
+def _zeros(size: int) -> bytes:
+    return bytes(size)

@@ -14,13 +14,14 @@ import numpy as np
 from hubbub.arrays import Words
 from hubbub.errors import invalid
 from hubbub.randomness import Randomness
-from hubbub.securesum.seeds import SPARE_WORDS, expand_seeds, fresh_seeds, generator_for
+from hubbub.securesum.seeds import SPARE_WORDS, expand_keys, expand_seeds, fresh_keys, fresh_seeds, generator_for
 from hubbub.securesum.shares import check_computes
 
 Sharing = Literal["auto", "raw", "seeds"]
 """How masks are made: drawn as words, or expanded from seeds by the client and again by the Compute."""
 
 BLOCK_WORDS = 1 << 16  # 512 KB an array: vector and mask of a block stay in the second-level cache
+_SEEDED_WORDS = 1 << 18  # of a block whose masks are expanded from seeds, twice
 _WIDE = 2048  # columns of a block where vectors are long
 _FOLD, _FEW = 512, 4  # rows shorter than this are added several at a time; so few rows one by one
 
@@ -42,10 +43,12 @@ class Tally:
         self._turn = 0
 
     def blocks(self, clients: int) -> Iterator[Block]:
-        """Parts of a (clients, d) array that fit into the cache; whole rows where seeds are expanded."""
-        d = self.sums.shape[1]
-        columns = d if self.seeds or clients * d <= BLOCK_WORDS else max(min(d, _WIDE), BLOCK_WORDS // clients)
-        rows = max(1, BLOCK_WORDS // columns)
+        """Parts of a (clients, d) array that fit into the cache; whole rows, and fewer, where seeds are expanded."""
+        d, columns, words = self.sums.shape[1], self.sums.shape[1], _SEEDED_WORDS
+        if not self.seeds:
+            words = BLOCK_WORDS
+            columns = d if clients * d <= words else max(min(d, _WIDE), words // clients)
+        rows = max(1, words // columns)
         for top in range(0, clients, rows):
             for left in range(0, d, columns):
                 yield slice(top, min(top + rows, clients)), slice(left, min(left + columns, d))
@@ -73,15 +76,17 @@ class Tally:
 
     def _share_seeds(self, words: Words, total: Words) -> None:
         """The clients draw seeds and expand them; the Compute expands again what it was sent, and adds."""
-        seeds = fresh_seeds(words.shape[0], self._generator, self.randomness)
-        words -= self._expanded(seeds, words.shape[1])
-        add_rows(self._expanded(seeds, words.shape[1]), total)
-
-    def _expanded(self, seeds: list[bytes], dimension: int) -> Words:
-        size = len(seeds) * (dimension + SPARE_WORDS)
+        n, d = words.shape
+        if self._generator == "SHAKE-128":
+            seeds = fresh_seeds(n, self._generator, self.randomness)
+            words -= expand_seeds(seeds, d, self._generator)
+            add_rows(expand_seeds(seeds, d, self._generator), total)
+            return
+        keys, size = fresh_keys(n, self.randomness), n * (d + SPARE_WORDS)
         if self._mask.size < size:
             self._mask = np.empty(size, dtype=np.uint64)
-        return expand_seeds(seeds, dimension, self._generator, self._mask[:size])
+        words -= expand_keys(keys, d, self._mask[:size])
+        add_rows(expand_keys(keys, d, self._mask[:size]), total)
 
 
 def clients_at_once(dimension: int) -> int:
