@@ -3,16 +3,20 @@ PYTHON ?= python3
 BIN := .venv/bin
 ALL_EXTRAS := service,postgresql,spark,vi,experiments,dev
 
-.PHONY: demo test test-fast lint format bench setup java clean
+.PHONY: demo test test-all test-fast lint format bench setup java clean
 
 demo: .venv/demo.stamp
 	$(BIN)/hubbub demo
 
+# Four processes on two cores: many tests wait for others, Computes that they kill among them.
 test: .venv/dev.stamp java
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 4 -m "not long"
+
+test-all: .venv/dev.stamp java
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 4
 
 test-fast: .venv/dev.stamp java
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m "not slow"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 4 -m "not slow and not long"
 
 lint: .venv/dev.stamp
 	$(BIN)/ruff check .

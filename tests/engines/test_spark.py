@@ -135,7 +135,7 @@ def test_workers_draw_from_their_own_system(session):
     assert words.size == np.unique(words).size == 4 * 2 * 20
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_killed_executor_takes_nothing_and_adds_nothing(tmp_path: Path):
     """A real cluster: with the executor goes the result of a task that had already ended, which is run again."""
     script = Path(__file__).with_name("spark_cluster.py")

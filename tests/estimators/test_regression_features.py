@@ -19,11 +19,15 @@ def people() -> tuple[np.ndarray, np.ndarray]:
     return X, 100 + X @ [0.5, -8.0] + 5 * rng.standard_normal(8000)
 
 
+def fitted(people, seed: int) -> PrivateLinearRegression:
+    return PrivateLinearRegression(
+        Budget(1.0, 1e-6), x_bound=[(0, 120), (0, 10)], y_bound=(0, 250), engine=LocalEngine(seed=seed)
+    ).fit(*people)
+
+
 @pytest.fixture(scope="module")
 def model(people) -> PrivateLinearRegression:
-    return PrivateLinearRegression(
-        Budget(1.0, 1e-6), x_bound=[(0, 120), (0, 10)], y_bound=(0, 250), engine=LocalEngine(seed=4)
-    ).fit(*people)
+    return fitted(people, 4)
 
 
 def test_intercept_and_coefficients_in_the_units_of_the_data(model: PrivateLinearRegression, people):
@@ -33,12 +37,15 @@ def test_intercept_and_coefficients_in_the_units_of_the_data(model: PrivateLinea
     np.testing.assert_allclose(model.predict(people[0]).mean(), people[1].mean(), atol=1.0)
 
 
-def test_predictive_intervals_hold_new_rows(model: PrivateLinearRegression):
+def test_predictive_intervals_hold_new_rows(model: PrivateLinearRegression, people):
+    """90 % on average over releases; one release alone may misjudge the residual deviation by an eighth."""
     rng = np.random.default_rng(12)
     X = np.column_stack([50 + 12 * rng.standard_normal(3000), 2 + 0.5 * rng.standard_normal(3000)])
     y = 100 + X @ [0.5, -8.0] + 5 * rng.standard_normal(3000)
-    low, high = model.predict_interval(X).T
-    assert 0.86 < np.mean((low < y) & (y < high)) < 0.94
+    ends = [each.predict_interval(X).T for each in (model, *(fitted(people, seed) for seed in range(10, 17)))]
+    held = [np.mean((low < y) & (y < high)) for low, high in ends]
+    assert 0.86 < np.mean(held) < 0.94
+    assert min(held) > 0.75
     draws = model.sample_predictive(X[:50], 4000, seed=1)
     mean, std = model.predict(X[:50], return_std=True)
     np.testing.assert_allclose(draws.mean(axis=0), mean, atol=0.5)

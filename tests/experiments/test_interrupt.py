@@ -17,7 +17,7 @@ def cells(out: Path) -> dict[str, int]:
     return {path.name: path.stat().st_mtime_ns for path in (out / "cells").glob("*.json")} if out.exists() else {}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_interrupted_run_goes_on_where_it_stopped(tmp_path: Path, jobs: str):
     out = tmp_path / "out"
