@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -31,7 +31,7 @@ from hubbub.engines import LocalEngine
 from hubbub.engines.spark import SparkEngine
 from hubbub.engines.spark_reports import sum_reports
 from hubbub.engines.spark_session import spark_session
-from hubbub.engines.spark_table import SparkTable
+from hubbub.engines.spark_table import repeated_rows
 from hubbub.randomness import Randomness
 from hubbub.roles import Study, contribute, plan_round
 from hubbub.securesum import PrivateKey, encode_report
@@ -39,7 +39,6 @@ from hubbub.statistics import Means
 
 REPORT_COMPUTES = 3
 REPORT_CELLS = ((2000, 100), (20_000, 100), (4000, 10_000), (800, 100_000))
-BLOCK = 256
 
 
 def timed(action: Callable[[], object]) -> float:
@@ -51,19 +50,9 @@ def timed(action: Callable[[], object]) -> float:
 # one cell, both engines
 
 
-def repeated(d: int, clients: int) -> Iterator[np.ndarray]:
-    """Blocks of one row again and again, made where they are used."""
-    row = np.linspace(-1, 1, d)
-    for start in range(0, clients, BLOCK):
-        yield np.broadcast_to(row, (min(BLOCK, clients - start), d))
-
-
 def cell(n: int, d: int, computes: int, repeats: int) -> dict[str, object]:
     starting = timed(spark_session)
-    context = spark_session().sparkContext
-    partitions = 2 * context.defaultParallelism
-    counts = [n // partitions + (part < n % partitions) for part in range(partitions)]
-    blocks = context.parallelize(counts, partitions).flatMap(lambda count: repeated(d, count))
+    table = repeated_rows(np.linspace(-1, 1, d), n)
     statistic, small = Means((1.0,) * d), np.zeros((1000, 10))
     local, spark = LocalEngine(computes=computes), SparkEngine(computes=computes)
     local.warm_up()
@@ -72,12 +61,10 @@ def cell(n: int, d: int, computes: int, repeats: int) -> dict[str, object]:
     seconds: dict[str, list[float]] = {"local": [], "spark": []}
     for _ in range(repeats):  # in turn, so that what else the machine does meets both
         seconds["local"].append(timed(lambda: local.private_sum(rows, statistic, 1.0)))
-        seconds["spark"].append(
-            timed(lambda: spark.private_sum(SparkTable(blocks, tuple(map(str, range(d)))), statistic, 1.0))
-        )
+        seconds["spark"].append(timed(lambda: spark.private_sum(table, statistic, 1.0)))
     best = {engine: min(values) for engine, values in seconds.items()}
     return {
-        "N": n, "d": d, "M": computes, "partitions": partitions, "spark_start_seconds": starting,
+        "N": n, "d": d, "M": computes, "spark_start_seconds": starting,
         "spark_first_job_seconds": first_job, "seconds": seconds, "local_seconds": best["local"],
         "spark_seconds": best["spark"], "ratio": best["spark"] / best["local"],
     }  # fmt: skip

@@ -20,6 +20,7 @@ from hubbub.cli.output import console, errors, print_json, progress
 from hubbub.estimators.linear_regression import PrivateLinearRegression
 from hubbub.estimators.stored import StoredModel
 from hubbub.privacy import Budget, check_population
+from hubbub.securesum import check_computes
 
 FEATURES, TARGET = ["age", "dose", "weight"], "response"
 TRUTH = np.array([0.1, -2.0, 0.0])
@@ -32,6 +33,7 @@ def run(
     with needs_service():
         from hubbub.service.devnet import LocalComputes
     check_population(clients, tolerate)
+    check_computes(computes)
     budget = Budget(epsilon, delta)
     with ExitStack() as stack:
         stack.enter_context(_orderly_end())

@@ -13,6 +13,7 @@ from hubbub.engines import LocalEngine
 from hubbub.engines.workers import POOL, cores
 from hubbub.errors import invalid, whole
 from hubbub.experiments.limits import Limits
+from hubbub.experiments.memory import family_peak_bytes
 from hubbub.experiments.modes import Mode
 from hubbub.experiments.result import Claim, Result
 from hubbub.experiments.runner import Cell, Row
@@ -126,7 +127,6 @@ def _locally(clients: int, dimension: int, bench: Bench) -> tuple[Callable[[], f
 def _on_spark(clients: int, dimension: int, bench: Bench) -> tuple[Callable[[], float], Callable[[], int]]:
     """The same on Spark, its session started before; the rows are made in the workers."""
     from hubbub.engines.spark import SparkEngine
-    from hubbub.engines.spark_session import family_peak_bytes
     from hubbub.engines.spark_table import repeated_rows
 
     engine = SparkEngine(computes=bench.computes, shares=bench.shares)

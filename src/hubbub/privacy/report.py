@@ -126,7 +126,7 @@ class PrivacyReport:
             f"more than the tolerated number of colluders or dropouts (N={p.clients}, T={p.tolerated})",
         ]
         if p.sealed is None:
-            special.append("the shares were not encrypted for transport, since they did not travel")
+            special.append("the shares were not encrypted by hubbub: none of them left " + p.setting)
         return [*special, *_COMMON]
 
     def __str__(self) -> str:

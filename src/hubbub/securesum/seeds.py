@@ -58,16 +58,13 @@ def expand_seed(seed: bytes, dimension: int, generator: Generator = "AES-128-CTR
     return words
 
 
-def expand_seeds(seeds: Sequence[bytes], dimension: int, generator: Generator, scratch: Words | None = None) -> Words:
-    """(seeds, dimension) uniform words: a row for each seed.
-
-    `scratch`, seeds x (dimension + SPARE_WORDS) words, is room that may be used for them.
-    """
+def expand_seeds(seeds: Sequence[bytes], dimension: int, generator: Generator) -> Words:
+    """(seeds, dimension) uniform words: a row for each seed."""
     if generator == "SHAKE-128":
         stream = b"".join([hashlib.shake_128(seed).digest(8 * dimension) for seed in seeds])
         words = np.frombuffer(stream, dtype="<u8").reshape(len(seeds), dimension)
     elif all(seed.endswith(_GCM_START) for seed in seeds) and 8 * dimension <= _MOST_GCM_BYTES:
-        return expand_keys([(seed[:16], seed[16:28]) for seed in seeds], dimension, scratch)
+        return expand_keys([(seed[:16], seed[16:28]) for seed in seeds], dimension)
     else:
         room = np.empty((len(seeds), dimension), dtype=np.uint64)
         for seed, row in zip(seeds, room, strict=True):
@@ -83,7 +80,10 @@ def fresh_keys(count: int, randomness: Randomness) -> list[Key]:
 
 
 def expand_keys(keys: Sequence[Key], dimension: int, scratch: Words | None = None) -> Words:
-    """The same for seeds that start from GCM's counter, taken apart already."""
+    """The same for seeds that start from GCM's counter, taken apart already.
+
+    `scratch`, keys x (dimension + SPARE_WORDS) words, is room that may be used for them.
+    """
     width, size = dimension + SPARE_WORDS, 8 * (dimension + SPARE_WORDS)
     room = np.empty(len(keys) * width, dtype=np.uint64) if scratch is None else scratch
     zeros, view, start = _zeros(8 * dimension), room.data.cast("B"), 0

@@ -21,7 +21,6 @@ Sharing = Literal["auto", "raw", "seeds"]
 """How masks are made: drawn as words, or expanded from seeds by the client and again by the Compute."""
 
 BLOCK_WORDS = 1 << 16  # 512 KB an array: vector and mask of a block stay in the second-level cache
-_SEEDED_WORDS = 1 << 18  # of a block whose masks are expanded from seeds, twice
 _WIDE = 2048  # columns of a block where vectors are long
 _FOLD, _FEW = 512, 4  # rows shorter than this are added several at a time; so few rows one by one
 
@@ -43,12 +42,13 @@ class Tally:
         self._turn = 0
 
     def blocks(self, clients: int) -> Iterator[Block]:
-        """Parts of a (clients, d) array that fit into the cache; whole rows, and fewer, where seeds are expanded."""
-        d, columns, words = self.sums.shape[1], self.sums.shape[1], _SEEDED_WORDS
-        if not self.seeds:
-            words = BLOCK_WORDS
-            columns = d if clients * d <= words else max(min(d, _WIDE), words // clients)
-        rows = max(1, words // columns)
+        """Parts of a (clients, d) array that fit into the cache; all of it where seeds are expanded, row by row."""
+        d = self.sums.shape[1]
+        if self.seeds or clients * d <= BLOCK_WORDS:
+            yield slice(0, clients), slice(0, d)
+            return
+        columns = max(min(d, _WIDE), BLOCK_WORDS // clients)
+        rows = max(1, BLOCK_WORDS // columns)
         for top in range(0, clients, rows):
             for left in range(0, d, columns):
                 yield slice(top, min(top + rows, clients)), slice(left, min(left + columns, d))

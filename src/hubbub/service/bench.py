@@ -16,6 +16,7 @@ from typing import Any
 import httpx
 import numpy as np
 
+from hubbub.errors import whole
 from hubbub.randomness import Randomness
 from hubbub.roles import contribute, start_sessions
 from hubbub.securesum import PrivateKey, encode_report
@@ -68,6 +69,10 @@ class Setting:
     clients: int = 20_000
     holds: int = 100
     """Samples of one client in the end-to-end run."""
+
+    def __post_init__(self) -> None:
+        whole("clients", self.clients, 2 * self.holds, f"they come in parties of {self.holds}")
+        whole("singles", self.singles, 1, "give how many reports are uploaded one by one")
 
 
 def run(setting: Setting, note: Callable[[str], None]) -> dict[str, Any]:
