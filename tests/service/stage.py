@@ -9,19 +9,17 @@ import numpy as np
 
 from hubbub.privacy import Budget
 from hubbub.randomness import Randomness
-from hubbub.roles import combine_sums, contribute, plan_round, start_sessions
-from hubbub.securesum import PrivateKey, encode_report
+from hubbub.roles import combine_sums, contribute, plan_round
+from hubbub.securesum import PrivateKey, Session, encode_report, start_session
 from hubbub.service import agreement, node
 from hubbub.service.canonical import digest, sign_record, stamp
 from hubbub.service.messages import (
     ENROL,
-    UPLOAD,
     decode_sum,
     enrol_parts,
     frame,
     token_digest,
     token_for,
-    upload_parts,
 )
 from hubbub.service.node import Limits, Node, NodeKeys
 from hubbub.service.records import (
@@ -60,6 +58,7 @@ class Person:
     samples: int = 1
     token: bytes = field(default_factory=lambda: np.random.default_rng().bytes(32))
     key: SigningKey = field(default_factory=SigningKey.generate)
+    sessions: dict[int, Session] = field(default_factory=dict)
 
 
 @dataclass
@@ -97,8 +96,18 @@ class Stage:
     def enrol(self, k: int, person: Person, key: SigningKey | None = None, token: bytes | None = None) -> node.Receipt:
         key = key or person.key
         shown = token_for(token or person.token, self.study.computes[k].verify_key)
-        signature = key.sign(ENROL, *enrol_parts(digest(self.study), k, person.name, key.public()))
-        return node.enrol(self.nodes[k], self.id, person.name, shown, key.public(), signature)
+        opening = self.session(k, person).opening
+        signature = key.sign(ENROL, *enrol_parts(digest(self.study), k, person.name, key.public(), opening))
+        enrolment = node.Enrolment(self.id, person.name, shown, key.public(), opening, signature)
+        (outcome,) = node.enrol(self.nodes[k], [enrolment])
+        if isinstance(outcome, node.Problem):
+            raise outcome
+        return outcome
+
+    def session(self, k: int, person: Person) -> Session:
+        if k not in person.sessions:
+            person.sessions[k] = start_session(self.study.computes[k].key, digest(self.study), person.name, k)
+        return person.sessions[k]
 
     def open(self, record: RoundRecord) -> None:
         for each in self.nodes:
@@ -107,7 +116,7 @@ class Stage:
     def reports(self, record: RoundRecord, person: Person, sample=None) -> list[list[bytes]]:
         """For every Compute the encoded reports of the person's samples, which carry a unique mark each."""
         role = record.checked(self.study)
-        sessions = start_sessions(role, person.name)
+        sessions = [self.session(k, person).short() for k in range(M)]
         mark = self.people.index(person) if person in self.people else 0
         rows = [np.array([2.0**mark / 16, -float(mark)]) if sample is None else sample for _ in range(person.samples)]
         made = [
@@ -118,8 +127,7 @@ class Stage:
 
     def upload(self, record: RoundRecord, person: Person, k: int, bodies: list[bytes], batch: bool = False) -> Upload:
         body = frame(bodies) if batch else bodies[0]
-        signature = person.key.sign(UPLOAD, *upload_parts(digest(record), k, person.name, body))
-        return Upload(self.id, record.number, person.name, signature, body, batch)
+        return Upload(self.id, record.number, person.name, body, batch)
 
     def send(self, record: RoundRecord, person: Person, computes=range(M)) -> list[Outcome]:
         reports = self.reports(record, person)

@@ -16,10 +16,13 @@ import pytest
 
 from hubbub.errors import InvalidInput, ReportRejected, RoundRefused
 from hubbub.privacy import Budget, split
+from hubbub.randomness import Randomness
+from hubbub.roles import contribute
+from hubbub.securesum import Session, encode_report, start_session
 from hubbub.service.canonical import digest, sign_record
 from hubbub.service.client import current_round, what_leaves
 from hubbub.service.devnet import LocalComputes
-from hubbub.service.messages import BATCH_TYPE, REPORT_TYPE, UPLOAD, upload_parts
+from hubbub.service.messages import BATCH_TYPE, REPORT_TYPE
 from hubbub.service.node import Limits
 from hubbub.service.outbox import Outbox
 from hubbub.service.problems import Problem
@@ -44,12 +47,8 @@ def opened(study: LiveStudy):
     return study, record
 
 
-def post(
-    study: LiveStudy, record, name: str, k: int, body: bytes, *, kind=REPORT_TYPE, key=None, mark=None
-) -> httpx.Response:
-    key = key or study.clients[name].key
-    signature = key.sign(UPLOAD, *upload_parts(mark or digest(record), k, name, body))
-    headers = {"content-type": kind, "hubbub-client": name, "hubbub-signature": signature.hex()}
+def post(study: LiveStudy, record, name: str, k: int, body: bytes, *, kind=REPORT_TYPE) -> httpx.Response:
+    headers = {"content-type": kind, "hubbub-client": name}
     return httpx.post(study.url(k, f"/rounds/{record.number}/reports"), content=body, headers=headers, timeout=20)
 
 
@@ -197,7 +196,15 @@ def test_damaged_reports_are_refused_and_counted(opened, name: str):
 
 def test_misdirected_replayed_and_repeated_reports(opened):
     study, record = opened
-    counters = ("wrong-recipient", "wrong-client", "wrong-study", "duplicate", "unknown-client", "bad-signature")
+    counters = (
+        "wrong-recipient",
+        "wrong-client",
+        "wrong-study",
+        "duplicate",
+        "unknown-client",
+        "wrong-session",
+        "cannot-open",
+    )
     before = {code: study.counter(0, code) for code in counters}
     refused(post(study, record, "c0", 0, report_for(study, record, "c0", 1)), 422, "wrong-recipient")
     refused(post(study, record, "c1", 0, report_for(study, record, "c0", 0)), 422, "wrong-client")
@@ -208,12 +215,16 @@ def test_misdirected_replayed_and_repeated_reports(opened):
     assert post(study, record, "c3", 0, report_for(study, record, "c3", 0)).json()["known"] == 1
     second = study.clients["c3"]._make(record, record.checked(study.study), study.rows("c3"))[0].body
     refused(post(study, record, "c3", 0, second), 409, "duplicate")
-    stranger = study.clients["c4"].key
-    refused(post(study, record, "nobody", 0, b"x", key=stranger), 403, "unknown-client")
-    refused(post(study, record, "c0", 0, report_for(study, record, "c0", 0), key=stranger), 401, "bad-signature")
-    replayed = post(study, record, "c0", 0, report_for(study, record, "c0", 0), mark=digest(other))
-    refused(replayed, 401, "bad-signature")
-    rises = {"bad-signature": 2}
+    refused(post(study, record, "nobody", 0, b"x"), 403, "unknown-client")
+    role, own = record.checked(study.study), start_session(study.study.computes[0].key, digest(study.study), "c0", 0)
+    known = study.clients["c0"]._sessions()[0].short()
+    forged = [own, own.short(), Session(known.opening, own.secret)]
+    for session, code, status in zip(
+        forged, ("wrong-session", "wrong-session", "cannot-open"), (401, 401, 422), strict=True
+    ):
+        report = contribute(role, 0, "c0", study.rows("c0"), Randomness.system(), sessions=[session] * 3)[0]
+        refused(post(study, record, "c0", 0, encode_report(report)), status, code)
+    rises = {"wrong-session": 2}
     assert {code: study.counter(0, code) - before[code] for code in counters} == {c: rises.get(c, 1) for c in counters}
 
 
@@ -228,8 +239,8 @@ def test_addresses_types_and_headers_that_are_wrong(opened):
     refused(httpx.post(f"{study.study.computes[0].url}/v1/studies", content=b"{}"), 415, "unsupported-type")
     refused(
         httpx.post(study.url(0, "/rounds/0/reports"), content=b"x", headers={"content-type": REPORT_TYPE}),
-        422,
-        "invalid-record",
+        403,
+        "unknown-client",
     )
     post_json = {"content-type": "application/json"}
     refused(

@@ -77,10 +77,10 @@ def test_two_copies_of_one_client_are_one_client(live: LocalComputes, tmp_path: 
     study.analyst.open_round(record)
     study.send(record)
     twin = Contributor(study.study, "c0", Outbox(tmp_path / "twin.db"), study.web, simulation=True)
-    before = study.counter(0, "bad-signature")
+    before = study.counter(0, "wrong-session")
     with pytest.raises(Exception, match="does not take the report"):
         twin.contribute(record, study.rows("c0") * 7)
-    assert study.counter(0, "bad-signature") == before + 1
+    assert study.counter(0, "wrong-session") == before + 1
     study.analyst.close(record)
     np.testing.assert_array_equal(study.analyst.release(record).value, study.exact())
 

@@ -177,7 +177,7 @@ def test_a_good_report_in_a_bad_batch_is_still_taken(urls: list[str]):
     record, hospital = stage.round(), stage.people[0]
     stage.open(record)
     bodies = stage.reports(record, hospital)[0]
-    flipped = bodies[1][:-1] + bytes([bodies[1][-1] ^ 1])
+    flipped = bodies[1][:-50] + bytes([bodies[1][-50] ^ 1]) + bodies[1][-49:]
     foreign = stage.reports(record, stage.people[1])[0][0]
     upload = stage.upload(record, hospital, 0, [bodies[0], flipped, foreign, b"nonsense"], batch=True)
     (outcome,) = accept_uploads(stage.nodes[0], [upload])

@@ -16,13 +16,11 @@ from hubbub.securesum import PublicKey
 from hubbub.service.canonical import digest, sign_record
 from hubbub.service.messages import (
     ENROL,
-    UPLOAD,
     encode_sum,
     enrol_parts,
     frame,
     token_digest,
     token_for,
-    upload_parts,
 )
 from hubbub.service.records import (
     ClientRecord,
@@ -72,14 +70,13 @@ def content() -> dict[str, object]:
     study, round_ = found["study"][0], found["round"][0]
     role = round_.checked(study)
     total = ComputeSum(role.digest, 0, 0, bytes(range(32)), 3, np.array([1, 2**64 - 1], dtype=np.uint64))
-    upload = upload_parts(digest(round_), 0, "a", frame([b"one", b"two"]))
-    enrolment = enrol_parts(digest(study), 0, "a", CLIENT.public())
+    enrolment = enrol_parts(digest(study), 0, "a", CLIENT.public(), bytes(range(80)))
     return {
         "records": {name: sign_record(record, key).decode() for name, (record, key) in found.items()},
         "digests": {name: digest(record).hex() for name, (record, _) in found.items()},
         "sealed_to": role.digest.hex(),
         "sum": encode_sum(total, COMPUTE).hex(),
-        "upload_signature": CLIENT.sign(UPLOAD, *upload).hex(),
+        "batch": frame([b"one", b"two"]).hex(),
         "enrolment_signature": CLIENT.sign(ENROL, *enrolment).hex(),
     }
 

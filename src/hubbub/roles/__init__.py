@@ -9,7 +9,9 @@ from hubbub.roles.compute import (
     accept,
     add_shares,
     agree,
+    check_address,
     check_turnout,
+    open_report,
     refuse,
     release,
     roster_digest,
@@ -20,7 +22,7 @@ from hubbub.roles.driver import run_round
 from hubbub.roles.study import RoundPlan, Study, plan_round
 
 __all__ = [
-    "Compute", "ComputeSum", "Roster", "RoundPlan", "Study", "accept", "add_shares", "agree", "check_turnout",
-    "combine_sums", "contribute", "decode_release", "plan_round", "refuse", "release", "roster_digest", "roster_of",
-    "run_round", "share_out", "start_sessions",
+    "Compute", "ComputeSum", "Roster", "RoundPlan", "Study", "accept", "add_shares", "agree", "check_address",
+    "check_turnout", "combine_sums", "contribute", "decode_release", "open_report", "plan_round", "refuse", "release",
+    "roster_digest", "roster_of", "run_round", "share_out", "start_sessions",
 ]  # fmt: skip

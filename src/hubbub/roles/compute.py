@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -70,19 +70,28 @@ def _checked(
     compute: Compute, held: Mapping[str, Share], sessions: MutableMapping[str, Session], report: Report
 ) -> Share:
     """The opened share, or ReportRejected with the first reason that applies."""
-    context = Context(report.study, report.round, report.client, report.compute)
     if compute.released is not None or compute.refused:
         raise ReportRejected("closed", "round has ended already; the report came too late")
+    check_address(compute, report)
+    if report.client in held:
+        raise ReportRejected("duplicate", f"client {report.client} has reported in this round already")
+    return open_report(compute, report, lambda context: _opened(compute, sessions, report, context))
+
+
+def check_address(compute: Compute, report: Report) -> None:
+    """Reject a report for another study, round or Compute."""
     if report.study != compute.study.digest:
         raise ReportRejected("wrong-study", "report is for another study; check the study file's hash")
     if report.round != compute.round:
         raise ReportRejected("wrong-round", f"report must be for round {compute.round}, got round={report.round}")
     if report.compute != compute.index:
         raise ReportRejected("wrong-recipient", f"report must be for Compute {compute.index}, got {report.compute}")
-    if report.client in held:
-        raise ReportRejected("duplicate", f"client {report.client} has reported in this round already")
+
+
+def open_report(compute: Compute, report: Report, opened: Callable[[Context], bytes]) -> Share:
+    """The share inside, read by `opened`, or ReportRejected."""
     try:
-        plaintext = _opened(compute, sessions, report, context)
+        plaintext = opened(Context(report.study, report.round, report.client, report.compute))
         return decode_share(plaintext, compute.study.plan(compute.round).dimension)
     except CannotOpen as error:
         raise ReportRejected("cannot-open", str(error)) from None

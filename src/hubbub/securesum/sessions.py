@@ -5,11 +5,12 @@ by HKDF-Expand, a fresh key and nonce for every message: they depend on study, r
 bytes sent along, so none is ever used twice, not even where a client seals another message for the same round.
 
 The opening travels with every report. A Compute opens it once and remembers it; whichever message is lost or comes
-first, each can be read on its own.
+first, each can be read on its own. Where both sides have agreed on the session before, its digest travels instead.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 from dataclasses import dataclass, field
 
@@ -20,10 +21,12 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDFExpand
 
 from hubbub.errors import CannotOpen
 from hubbub.securesum.codec import pack
-from hubbub.securesum.sealing import Context, PrivateKey, PublicKey, open_bytes, seal_bytes
+from hubbub.securesum.sealing import Context, PrivateKey, PublicKey, SuiteName, open_bytes, seal_bytes
 
 _OPENING, _MESSAGE = b"hubbub session v1", b"hubbub session message v1"
 _SECRET, _SALT, _KEY, _NONCE = 32, 16, 16, 12
+OPENING_BYTES: dict[SuiteName, int] = {"X25519": 80, "MLKEM768-X25519": 1168}
+"""Length of a session's opening."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,10 @@ class Session:
             return AESGCM(key).decrypt(nonce, ciphertext, None)
         except (InvalidTag, ValueError):
             raise CannotOpen from None
+
+    def short(self) -> Session:
+        """The same session, called by the digest of its opening: for two sides that know it already."""
+        return Session(hashlib.sha256(self.opening).digest(), self.secret)
 
     def _derive(self, context: Context, salt: bytes) -> tuple[bytes, bytes]:
         info = pack(_MESSAGE, context.info(), salt)

@@ -19,12 +19,13 @@ from hubbub.securesum import decode_report
 from hubbub.service import store as db
 from hubbub.service import tables
 from hubbub.service.canonical import check_signature, digest, read_signed, sign_record
+from hubbub.service.known import parsed_round, parsed_study
 from hubbub.service.messages import encode_sum
-from hubbub.service.node import Node, Receipt, check_analyst, known_study, parsed_round, parsed_study
+from hubbub.service.node import Node, Receipt, check_analyst, known_study
 from hubbub.service.problems import Problem
 from hubbub.service.records import CloseRecord, RosterRecord, StudyRecord
 from hubbub.service.tables import State
-from hubbub.service.uploads import open_reports
+from hubbub.service.uploads import open_in_session
 
 _CHUNK = 500  # reports opened at a time: memory stays constant whatever N is
 
@@ -218,8 +219,10 @@ def _sum(node: Node, found: RoundView, roster: Roster) -> ComputeSum:
     words = np.zeros(found.role.plan(number).dimension, dtype=np.uint64)
     with node.store.read() as connection:
         for rows in db.stream_reports(connection, found.row.study, number, _CHUNK):
-            chosen = [(decode_report(row.body), row.owner) for row in rows if row.client in wanted]
-            add_shares(words, open_reports(compute, chosen))
+            chosen = [row for row in rows if row.client in wanted]
+            members = node.known.members(found.row.study, {row.owner for row in chosen})
+            reports = ((decode_report(row.body), members[row.owner].session) for row in chosen)
+            add_shares(words, (open_in_session(compute, report, session) for report, session in reports))
             counted += len(chosen)
     if counted != len(wanted):
         raise MalformedMessage(f"reports must be held for all {len(wanted)} clients of the roster, got {counted}")

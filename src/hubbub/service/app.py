@@ -8,6 +8,7 @@ import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import httpx
@@ -19,21 +20,22 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from hubbub.errors import HubbubError, MalformedMessage
+from hubbub.securesum import OPENING_BYTES
 from hubbub.service import agreement, faults, node, status
 from hubbub.service.canonical import hexed, read_json
 from hubbub.service.caretaker import Caretaker
 from hubbub.service.inbox import Inbox
 from hubbub.service.log import log
-from hubbub.service.messages import BATCH_TYPE, EVENT, JSON_TYPE, PROBLEM_TYPE, REPORT_TYPE
+from hubbub.service.messages import BATCH_TYPE, EVENT, JSON_TYPE, PROBLEM_TYPE, REPORT_TYPE, TOKEN_BYTES
 from hubbub.service.metrics import Counts, prometheus
-from hubbub.service.node import Node, Receipt
+from hubbub.service.node import Enrolment, Node, Receipt
 from hubbub.service.openapi import describe
 from hubbub.service.page import PAGE
 from hubbub.service.problems import Problem
 from hubbub.service.rate import Buckets
 from hubbub.service.records import MOST_ROUNDS
 from hubbub.service.signing import KEY_BYTES, SIGNATURE_BYTES
-from hubbub.service.uploads import Taken, Upload
+from hubbub.service.uploads import Outcome, Taken, Upload, accept_uploads
 
 Endpoint = Callable[["Face", Request], Awaitable[Response]]
 
@@ -43,7 +45,8 @@ class Face:
     """What the endpoints share."""
 
     node: Node
-    inbox: Inbox
+    reports: Inbox[Upload, Outcome]
+    enrolments: Inbox[Enrolment, Receipt | Problem]
     caretaker: Caretaker
     counts: Counts
     buckets: Buckets
@@ -52,11 +55,14 @@ class Face:
 def create_app(this: Node, http: httpx.AsyncClient) -> Starlette:
     """The application; its background tasks start and end with it."""
     buckets = Buckets(this.limits.requests_per_second, this.clock)
-    face = Face(this, Inbox(this), Caretaker(this, http), Counts(), buckets)
+    reports = Inbox[Upload, Outcome](partial(accept_uploads, this))
+    enrolments = Inbox[Enrolment, Receipt | Problem](partial(node.enrol, this))
+    face = Face(this, reports, enrolments, Caretaker(this, http), Counts(), buckets)
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        tasks = [asyncio.create_task(work) for work in (face.inbox.run(), face.caretaker.run(), _flush(face))]
+        work = (reports.run(), enrolments.run(), face.caretaker.run(), _flush(face))
+        tasks = [asyncio.create_task(each) for each in work]
         face.caretaker.poke()
         yield
         for task in tasks:
@@ -204,14 +210,19 @@ async def _invite(face: Face, request: Request) -> Response:
 
 async def _enrol(face: Face, request: Request) -> Response:
     content = read_json(await _body(face, request, JSON_TYPE))
-    if not isinstance(content, dict) or set(content) != {"client", "token", "key", "signature"}:
-        raise Problem("malformed", "enrolment must have the fields client, token, key and signature, and no others")
-    token, key = hexed("token", content["token"], 32), hexed("key", content["key"], KEY_BYTES)
-    signature = hexed("signature", content["signature"], SIGNATURE_BYTES)
-    study = request.path_params["study"]
-    return _receipt(
-        await asyncio.to_thread(node.enrol, face.node, study, content["client"], token, key, signature, _other(request))
-    )
+    fields = {"client", "token", "key", "opening", "signature"}
+    if not isinstance(content, dict) or set(content) != fields:
+        raise Problem("malformed", f"enrolment must have the fields {', '.join(sorted(fields))}, and no others")
+    opening = hexed("opening", content["opening"], OPENING_BYTES[face.node.keys.seal.suite])
+    enrolment = Enrolment(
+        request.path_params["study"], content["client"], hexed("token", content["token"], TOKEN_BYTES),
+        hexed("key", content["key"], KEY_BYTES), opening,
+        hexed("signature", content["signature"], SIGNATURE_BYTES), _other(request),
+    )  # fmt: skip
+    outcome = await face.enrolments.submit(enrolment, len(opening))
+    if isinstance(outcome, Problem):
+        raise outcome
+    return _receipt(outcome)
 
 
 async def _open(face: Face, request: Request) -> Response:
@@ -227,10 +238,9 @@ async def _rounds(face: Face, request: Request) -> Response:
 async def _report(face: Face, request: Request) -> Response:
     study, number = _place(request)
     body = await _body(face, request, REPORT_TYPE, BATCH_TYPE)
-    signature = hexed("hubbub-signature", request.headers.get("hubbub-signature", ""), SIGNATURE_BYTES)
     client = _decoded(request.headers.get("hubbub-client", ""))
     batch = request.headers["content-type"].startswith(BATCH_TYPE)
-    outcome = await face.inbox.submit(Upload(study, number, client, signature, body, batch))
+    outcome = await face.reports.submit(Upload(study, number, client, body, batch), len(body))
     if isinstance(outcome, Problem):
         raise outcome
     return _taken(outcome, batch)

@@ -18,8 +18,8 @@ import numpy as np
 
 from hubbub.errors import whole
 from hubbub.randomness import Randomness
-from hubbub.roles import contribute, start_sessions
-from hubbub.securesum import PrivateKey, encode_report
+from hubbub.roles import contribute
+from hubbub.securesum import PrivateKey, Session, encode_report, start_session
 from hubbub.service.analyst import Analyst, find_compute, make_tokens, new_study
 from hubbub.service.canonical import canonical, digest, sign_record
 from hubbub.service.client import Contributor
@@ -29,11 +29,9 @@ from hubbub.service.messages import (
     ENROL,
     JSON_TYPE,
     REPORT_TYPE,
-    UPLOAD,
     enrol_parts,
     frame,
     token_for,
-    upload_parts,
 )
 from hubbub.service.node import Limits
 from hubbub.service.outbox import Outbox
@@ -117,19 +115,25 @@ class _Load:
         self.study: StudyRecord = new_study("bench", computes, sum(samples.values()), 0, None, key, seconds=3600)
         alone = Analyst(self.study, key, web)
         self.tokens, self.keys = make_tokens(samples), {name: SigningKey.generate() for name in samples}
+        self.sessions = {name: self._start(name) for name in samples}
         _register_at_first(alone, self.tokens)
         self.record = alone.plan(0, Means((1.0,) * setting.dimension), 1.0, "bench")
         _open_at_first(alone, self.record)
+
+    def _start(self, name: str) -> list[Session]:
+        """With the first Compute as it is enrolled, with the others never."""
+        study, computes = digest(self.study), self.study.computes
+        return [start_session(compute.key, study, name, position) for position, compute in enumerate(computes)]
 
     def enrol(self) -> float:
         """Enrolments per second."""
         return blast(self.node.port, [self._enrolment(name) for name in self.samples], expect=201)
 
     def _enrolment(self, name: str) -> bytes:
-        key, compute = self.keys[name], self.study.computes[0]
-        signature = key.sign(ENROL, *enrol_parts(digest(self.study), 0, name, key.public()))
+        key, compute, opening = self.keys[name], self.study.computes[0], self.sessions[name][0].opening
+        signature = key.sign(ENROL, *enrol_parts(digest(self.study), 0, name, key.public(), opening))
         content = {"client": name, "token": token_for(self.tokens[name][0], compute.verify_key).hex(),
-                   "key": key.public().hex(), "signature": signature.hex()}  # fmt: skip
+                   "key": key.public().hex(), "opening": opening.hex(), "signature": signature.hex()}  # fmt: skip
         return request(f"/v1/studies/{self.study.id}/enrolments", canonical(content), JSON_TYPE)
 
     def uploads(self) -> list[bytes]:
@@ -139,16 +143,14 @@ class _Load:
                 for name, count in self.samples.items()]  # fmt: skip
 
     def _upload(self, role: Any, name: str, rows: Any) -> bytes:
-        sessions, names = start_sessions(role, name), sample_names(name, len(rows))
+        sessions, names = [each.short() for each in self.sessions[name]], sample_names(name, len(rows))
         reports = [
             encode_report(contribute(role, 0, each, row, Randomness.system(), sessions=sessions)[0])
             for each, row in zip(names, rows, strict=True)
         ]
         body = reports[0] if len(rows) == 1 else frame(reports)
-        signature = self.keys[name].sign(UPLOAD, *upload_parts(digest(self.record), 0, name, body))
-        headers = {"hubbub-client": name, "hubbub-signature": signature.hex()}
         kind = REPORT_TYPE if len(rows) == 1 else BATCH_TYPE
-        return request(f"/v1/studies/{self.study.id}/rounds/0/reports", body, kind, headers)
+        return request(f"/v1/studies/{self.study.id}/rounds/0/reports", body, kind, {"hubbub-client": name})
 
 
 def _register_at_first(analyst: Analyst, tokens: dict[str, tuple[bytes, int]]) -> None:

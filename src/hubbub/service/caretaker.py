@@ -17,9 +17,10 @@ from sqlalchemy.exc import SQLAlchemyError
 from hubbub.errors import HubbubError
 from hubbub.service import agreement, status
 from hubbub.service import store as db
+from hubbub.service.known import parsed_study
 from hubbub.service.log import log
 from hubbub.service.messages import JSON_TYPE
-from hubbub.service.node import Node, parsed_study
+from hubbub.service.node import Node
 from hubbub.service.problems import Problem, problem_from
 from hubbub.service.records import ComputeRecord, StudyRecord
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from urllib.parse import quote
 
 import numpy as np
@@ -18,10 +19,10 @@ from hubbub.arrays import Floats, finite_rows
 from hubbub.errors import InvalidInput, ReportRejected, RoundRefused, invalid
 from hubbub.privacy import GaussianEvent, fits
 from hubbub.randomness import Randomness
-from hubbub.roles import Study, contribute, start_sessions
-from hubbub.securesum import encode_report
+from hubbub.roles import Study, contribute
+from hubbub.securesum import Session, encode_report, start_session
 from hubbub.service.canonical import canonical, check_signature, digest, read_json, read_signed
-from hubbub.service.messages import BATCH_TYPE, ENROL, REPORT_TYPE, UPLOAD, enrol_parts, frame, token_for, upload_parts
+from hubbub.service.messages import BATCH_TYPE, ENROL, REPORT_TYPE, enrol_parts, frame, token_for
 from hubbub.service.outbox import Outbox, Parcel
 from hubbub.service.problems import Problem
 from hubbub.service.records import RoundRecord, StudyRecord, check_client_name, sample_names
@@ -57,18 +58,28 @@ class Contributor:
         return self.outbox.key(self.study.id, self.name)
 
     def enrol(self, token: bytes) -> None:
-        """Bind this client's key to its name at every Compute, with the one-time token that the analyst gave."""
+        """Bind this client's key and sessions to its name at every Compute, with its one-time token."""
         if self.outbox.enrolled(self.study.id, self.name):
             return
         key = self.key
-        for position, compute in enumerate(self.study.computes):
-            parts = enrol_parts(digest(self.study), position, self.name, key.public())
+        for position, (compute, session) in enumerate(zip(self.study.computes, self._sessions(), strict=True)):
+            parts = enrol_parts(digest(self.study), position, self.name, key.public(), session.opening)
             content = {
                 "client": self.name, "token": token_for(token, compute.verify_key).hex(), "key": key.public().hex(),
-                "signature": key.sign(ENROL, *parts).hex(),
+                "opening": session.opening.hex(), "signature": key.sign(ENROL, *parts).hex(),
             }  # fmt: skip
             self.web.post(f"{compute.url}/v1/studies/{self.study.id}/enrolments", canonical(content))
         self.outbox.mark_enrolled(self.study.id, self.name)
+
+    def _sessions(self) -> list[Session]:
+        """One with every Compute, for the whole study; kept in the outbox before the first is enrolled."""
+        study = digest(self.study)
+        return [
+            self.outbox.session(
+                self.study.id, self.name, position, partial(start_session, compute.key, study, self.name, position)
+            )
+            for position, compute in enumerate(self.study.computes)
+        ]
 
     def current_round(self) -> RoundRecord:
         """The latest round that the analyst signed, from the first Compute that answers."""
@@ -93,10 +104,9 @@ class Contributor:
 
     def send(self, record: RoundRecord, sent: Callable[[int], None] | None = None) -> int:
         """Send what is stored for this round and not yet confirmed. Returns the number of samples."""
-        mark = digest(record)
-        for parcel in self.outbox.parcels(self.study.id, self.name, record.number, mark):
+        for parcel in self.outbox.parcels(self.study.id, self.name, record.number, digest(record)):
             if not parcel.sent:
-                self._send(record, mark, parcel)
+                self._send(record, parcel)
                 if sent is not None:
                     sent(parcel.compute)
         return self.samples
@@ -125,7 +135,7 @@ class Contributor:
         """Sealed bodies for every Compute: single reports, or batches of many."""
         if rows.shape[0] != self.samples:
             raise invalid("rows", f"{self.samples}, as {self.name} was invited", rows.shape[0], "check the file")
-        prepared, sessions = prepare(rows, record.steps), start_sessions(role, self.name)
+        prepared, sessions = prepare(rows, record.steps), [session.short() for session in self._sessions()]
         names, made = sample_names(self.name, self.samples), []
         for part, start in enumerate(range(0, self.samples, BATCH)):
             chosen = range(start, min(start + BATCH, self.samples))
@@ -139,10 +149,9 @@ class Contributor:
                 made.append(Parcel(compute, part, not single, bodies[0] if single else frame(bodies)))
         return made
 
-    def _send(self, record: RoundRecord, mark: bytes, parcel: Parcel) -> None:
+    def _send(self, record: RoundRecord, parcel: Parcel) -> None:
         """Send until it is confirmed; nothing but a clear refusal or silence ends this early."""
-        signature = self.key.sign(UPLOAD, *upload_parts(mark, parcel.compute, self.name, parcel.body))
-        headers = {"hubbub-client": self.name.encode().decode("latin-1"), "hubbub-signature": signature.hex()}
+        headers = {"hubbub-client": self.name.encode().decode("latin-1")}
         compute = self.study.computes[parcel.compute]
         url = f"{compute.url}/v1/studies/{quote(self.study.id)}/rounds/{record.number}/reports"
         try:

@@ -1,31 +1,33 @@
-"""Uploads that arrive at the same time share a transaction: one flush to disk for many reports."""
+"""Requests that arrive at the same time share a transaction: one flush to disk for many."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
 
-from hubbub.service.node import Node
 from hubbub.service.problems import Problem
-from hubbub.service.uploads import Outcome, Upload, accept_uploads
 
-_MOST_UPLOADS, _MOST_BYTES = 256, 32_000_000  # in one transaction
+Item = TypeVar("Item")
+Outcome = TypeVar("Outcome")
+_MOST_ITEMS, _MOST_BYTES = 256, 32_000_000  # in one transaction
 _MOST_WAITING = 2000
 
 
-class Inbox:
-    """A queue before the store; `submit` returns when the reports are on disk."""
+class Inbox(Generic[Item, Outcome]):
+    """A queue before the store; `submit` returns when what was sent is on disk."""
 
-    def __init__(self, node: Node) -> None:
-        self._node = node
-        self._waiting: list[tuple[Upload, asyncio.Future[Outcome]]] = []
+    def __init__(self, write: Callable[[Sequence[Item]], Sequence[Outcome]]) -> None:
+        self._write = write
+        self._waiting: list[tuple[Item, int, asyncio.Future[Outcome]]] = []
         self._arrived = asyncio.Event()
 
-    async def submit(self, upload: Upload) -> Outcome:
-        """What became of the upload, once it is written."""
+    async def submit(self, item: Item, size: int) -> Outcome:
+        """What became of it, once it is written."""
         if len(self._waiting) >= _MOST_WAITING:
-            raise Problem("too-fast", f"uploads must wait while {_MOST_WAITING} are being written; send it again")
+            raise Problem("too-fast", f"requests must wait while {_MOST_WAITING} are being written; send it again")
         future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
-        self._waiting.append((upload, future))
+        self._waiting.append((item, size, future))
         self._arrived.set()
         return await future
 
@@ -35,21 +37,21 @@ class Inbox:
             await self._arrived.wait()
             group = self._take()
             try:
-                outcomes = await asyncio.to_thread(accept_uploads, self._node, [upload for upload, _ in group])
+                outcomes = await asyncio.to_thread(self._write, [item for item, _, _ in group])
             except Exception as error:
-                for _, future in group:
+                for _, _, future in group:
                     if not future.done():
                         future.set_exception(error)
                 continue
-            for (_, future), outcome in zip(group, outcomes, strict=True):
+            for (_, _, future), outcome in zip(group, outcomes, strict=True):
                 if not future.done():
                     future.set_result(outcome)
 
-    def _take(self) -> list[tuple[Upload, asyncio.Future[Outcome]]]:
-        count, size = 0, 0
-        for upload, _ in self._waiting[:_MOST_UPLOADS]:
-            size += len(upload.body)
-            if count and size > _MOST_BYTES:
+    def _take(self) -> list[tuple[Item, int, asyncio.Future[Outcome]]]:
+        count, total = 0, 0
+        for _, size, _ in self._waiting[:_MOST_ITEMS]:
+            total += size
+            if count and total > _MOST_BYTES:
                 break
             count += 1
         group, self._waiting = self._waiting[:count], self._waiting[count:]

@@ -20,7 +20,7 @@ JSON_TYPE = "application/json"
 PROBLEM_TYPE = "application/problem+json"
 EVENT = "hubbub-event"
 """Header that names an event of the sender's log, both ways."""
-UPLOAD, ENROL, SUM = b"hubbub upload v1", b"hubbub enrol v1", b"hubbub sum v1"
+ENROL, SUM = b"hubbub enrol v1", b"hubbub sum v1"
 TOKEN_BYTES = 32
 
 
@@ -41,14 +41,9 @@ def frames(body: bytes) -> Iterator[bytes]:
         yield body[end:position]
 
 
-def upload_parts(round_digest: bytes, compute: int, client: str, body: bytes) -> tuple[bytes, ...]:
-    """What a client signs for an upload: round (and so study), Compute, its own name, and the body's digest."""
-    return round_digest, compute.to_bytes(2, "big"), client.encode(), hashlib.sha256(body).digest()
-
-
-def enrol_parts(study: bytes, compute: int, client: str, key: bytes) -> tuple[bytes, ...]:
-    """What a client signs when it enrols, to show that it holds the key."""
-    return study, compute.to_bytes(2, "big"), client.encode(), key
+def enrol_parts(study: bytes, compute: int, client: str, key: bytes, opening: bytes) -> tuple[bytes, ...]:
+    """What a client signs when it enrols: that it holds the key, and that the session is its own."""
+    return study, compute.to_bytes(2, "big"), client.encode(), key, opening
 
 
 def token_for(token: bytes, verify_key: bytes) -> bytes:

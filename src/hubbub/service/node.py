@@ -7,20 +7,19 @@ from __future__ import annotations
 
 import hmac
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import Connection, Row, func, insert, select, update
 
-from hubbub.errors import InvalidInput
+from hubbub.errors import CannotOpen, InvalidInput
 from hubbub.privacy import GaussianEvent, epsilon_spent, fits
-from hubbub.roles import Study
 from hubbub.securesum import PrivateKey
 from hubbub.service import store as db
 from hubbub.service import tables
 from hubbub.service.canonical import Record, check_signature, digest, instant, read_signed
+from hubbub.service.known import Known, joined, parsed_study
 from hubbub.service.messages import ENROL, enrol_parts, token_digest
 from hubbub.service.problems import Problem
 from hubbub.service.records import InvitationRecord, RoundRecord, StudyRecord, check_client_name, read_study
@@ -61,6 +60,10 @@ class Node:
     keys: NodeKeys
     limits: Limits = field(default_factory=Limits)
     clock: Callable[[], float] = time.time
+    known: Known = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "known", Known(self.store, self.keys.seal))
 
 
 @dataclass(frozen=True)
@@ -142,27 +145,62 @@ def _add_client(connection: Connection, row: dict[str, Any]) -> int:
     return 0
 
 
-def enrol(
-    node: Node, study_id: str, client: str, token: bytes, key: bytes, signature: bytes, other: str | None = None
-) -> Receipt:
-    """Bind a client's Ed25519 key to its name: once, against its token; the same again changes nothing."""
-    study, position = known_study(node, study_id)
-    check_client_name(client)
-    if not verified(key, signature, ENROL, *enrol_parts(digest(study), position, client, key)):
-        raise Problem("bad-signature", "enrolment must be signed with the key that it brings; sign it again")
-    event = db.new_event()
+@dataclass(frozen=True)
+class Enrolment:
+    """A client's request to be known by its key, and to report in this session."""
+
+    study: str
+    client: str
+    token: bytes = field(repr=False)
+    key: bytes
+    opening: bytes = field(repr=False)
+    signature: bytes = field(repr=False)
+    other: str | None = None
+
+
+def enrol(node: Node, enrolments: Sequence[Enrolment]) -> list[Receipt | Problem]:
+    """Bind each client's key and session to its name: once, against its token; the same again changes nothing."""
+    refused = [_fault(node, each) for each in enrolments]
     with node.store.write("enrolled") as connection:
-        row = _client(connection, study_id, client)
-        stored = b"" if row is None else row.token
-        if not hmac.compare_digest(stored, token_digest(token)) or row is None:
-            raise Problem("bad-token", "token must be the one that the client was given; ask the analyst for it")
-        if row.key is not None:
-            if row.key != key:
-                raise Problem("already-enrolled", f"client {client} has enrolled with another key; use that one")
-            return Receipt(event, new=False)
-        mine = (tables.clients.c.study == study_id) & (tables.clients.c.client == client)
-        connection.execute(update(tables.clients).where(mine).values(key=key, event=event))
-        db.write_audit(connection, node.clock(), "enrolled", study_id, event=event, other=other, client=client)
+        return [
+            _enrol(connection, node, each) if problem is None else problem
+            for each, problem in zip(enrolments, refused, strict=True)
+        ]
+
+
+def _fault(node: Node, enrolment: Enrolment) -> Problem | None:
+    """What is wrong with the enrolment itself, if anything is."""
+    try:
+        study, position = known_study(node, enrolment.study)
+        name = check_client_name(enrolment.client)
+        parts = enrol_parts(digest(study), position, name, enrolment.key, enrolment.opening)
+        if not verified(enrolment.key, enrolment.signature, ENROL, *parts):
+            return Problem("bad-signature", "enrolment must be signed with the key that it brings; sign it again")
+        joined(enrolment.opening, node.keys.seal, study, name, position)
+    except Problem as problem:
+        return problem
+    except CannotOpen:
+        return Problem("cannot-open", "session must be opened to this Compute's key; take it from the study")
+    except InvalidInput as error:
+        return Problem("invalid-record", str(error))
+    return None
+
+
+def _enrol(connection: Connection, node: Node, enrolment: Enrolment) -> Receipt | Problem:
+    study_id, client, event = enrolment.study, enrolment.client, db.new_event()
+    row = _client(connection, study_id, client)
+    stored = b"" if row is None else row.token
+    if not hmac.compare_digest(stored, token_digest(enrolment.token)) or row is None:
+        return Problem("bad-token", "token must be the one that the client was given; ask the analyst for it")
+    if row.key is not None:
+        if (row.key, row.opening) != (enrolment.key, enrolment.opening):
+            return Problem("already-enrolled", f"client {client} has enrolled with another key; use that one")
+        return Receipt(event, new=False)
+    mine = (tables.clients.c.study == study_id) & (tables.clients.c.client == client)
+    values = {"key": enrolment.key, "opening": enrolment.opening, "event": event}
+    connection.execute(update(tables.clients).where(mine).values(**values))
+    other = enrolment.other
+    db.write_audit(connection, node.clock(), "enrolled", study_id, event=event, other=other, client=client)
     return Receipt(event)
 
 
@@ -223,19 +261,6 @@ def known_study(node: Node, study_id: str) -> tuple[StudyRecord, int]:
     with node.store.read() as connection:
         row = db.find_study(connection, study_id)
     return parsed_study(row.record), row.position
-
-
-@lru_cache(maxsize=256)
-def parsed_study(data: bytes) -> StudyRecord:
-    """A study from the store, which was checked when it came."""
-    return read_signed(data, StudyRecord)[0]
-
-
-@lru_cache(maxsize=256)
-def parsed_round(study: bytes, data: bytes) -> tuple[RoundRecord, Study]:
-    """A round from the store, and what the roles work on."""
-    record = read_signed(data, RoundRecord)[0]
-    return record, record.checked(parsed_study(study))
 
 
 def check_analyst(study: StudyRecord, record: Record, signature: bytes) -> None:

@@ -22,13 +22,8 @@ _COMPUTE: Schema = {
     "schema": {"type": "integer", "minimum": 0},
 }  # fmt: skip
 _CLIENT: Schema = {
-    "name": "hubbub-client", "in": "header", "required": True, "description": "Who signed the upload.",
+    "name": "hubbub-client", "in": "header", "required": True, "description": "In whose session reports are sealed.",
     "schema": {"type": "string"},
-}  # fmt: skip
-_SIGNATURE: Schema = {
-    "name": "hubbub-signature", "in": "header", "required": True,
-    "description": "Ed25519 over the label, the round's digest, the Compute, the client and the body's SHA-256.",
-    "schema": {"type": "string", "pattern": "^[0-9a-f]{128}$"},
 }  # fmt: skip
 
 
@@ -58,7 +53,7 @@ _ROUND = _object(
 )
 _ROUNDS = _object(study=_TEXT, rounds={"type": "array", "items": _ROUND})
 _ROSTERS = _object(rosters={"type": "array", "items": _TEXT})
-_ENROLMENT = _object(client=_TEXT, token=_HEX, key=_HEX, signature=_HEX)
+_ENROLMENT = _object(client=_TEXT, token=_HEX, key=_HEX, opening=_HEX, signature=_HEX)
 _STATUS = _object(status=_TEXT)
 _BINARY: Schema = {"type": "string", "format": "binary"}
 
@@ -85,7 +80,7 @@ OPERATIONS = (
     Operation("get", _S, "The signed study.", (_STUDY,), answer=(JSON_TYPE, _SIGNED)),
     Operation("post", f"{_S}/clients", "Invite clients; signed by the analyst.", (_STUDY,), **_SENT),
     Operation(
-        "post", f"{_S}/enrolments", "Bind a client's key to its name with a one-time token.", (_STUDY,),
+        "post", f"{_S}/enrolments", "Bind a client's key and session to its name with a one-time token.", (_STUDY,),
         {JSON_TYPE: _ENROLMENT}, (200, 201), (JSON_TYPE, _RECEIPT),
     ),
     Operation("get", f"{_S}/rounds", "The rounds with their states.", (_STUDY,), answer=(JSON_TYPE, _ROUNDS)),
@@ -93,7 +88,7 @@ OPERATIONS = (
     Operation("get", f"{_S}/rosters", "Signed rosters held here.", (_STUDY, _COMPUTE), answer=(JSON_TYPE, _ROSTERS)),
     Operation(
         "post", f"{_R}/reports", "Upload one report or a batch; the same bytes again change nothing.",
-        (_STUDY, _NUMBER, _CLIENT, _SIGNATURE), {REPORT_TYPE: _BINARY, BATCH_TYPE: _BINARY},
+        (_STUDY, _NUMBER, _CLIENT), {REPORT_TYPE: _BINARY, BATCH_TYPE: _BINARY},
         answer=(JSON_TYPE, _TAKEN),
     ),
     Operation("post", f"{_R}/close", "End the round; signed by the analyst.", (_STUDY, _NUMBER), **_SENT),

@@ -1,4 +1,4 @@
-"""A client's memory: its key and every report it made, on disk before the first byte is sent.
+"""A client's memory: its key, its sessions and every report it made, on disk before the first byte is sent.
 
 A report carries fresh noise. Two different reports of one sample for one round would let their difference be seen, so
 after a crash exactly the stored bytes are sent again.
@@ -9,17 +9,20 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from hubbub.errors import InvalidInput
+from hubbub.securesum import Session
 from hubbub.service.signing import SigningKey
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS keys (study TEXT, client TEXT, key BLOB NOT NULL, enrolled INTEGER NOT NULL,
                                  PRIMARY KEY (study, client));
+CREATE TABLE IF NOT EXISTS sessions (study TEXT, client TEXT, compute INTEGER, opening BLOB NOT NULL,
+                                     secret BLOB NOT NULL, PRIMARY KEY (study, client, compute));
 CREATE TABLE IF NOT EXISTS rounds (study TEXT, client TEXT, number INTEGER, digest BLOB NOT NULL,
                                    noise_multiplier REAL NOT NULL, PRIMARY KEY (study, client, number));
 CREATE TABLE IF NOT EXISTS parcels (study TEXT, client TEXT, number INTEGER, compute INTEGER, part INTEGER,
@@ -67,6 +70,16 @@ class Outbox:
             fresh = SigningKey.generate()
             self._run("INSERT OR IGNORE INTO keys VALUES (?, ?, ?, 0)", (study, client, fresh.data), durable=True)
         return SigningKey(self._run(query, (study, client))[0][0])
+
+    def session(self, study: str, client: str, compute: int, start: Callable[[], Session]) -> Session:
+        """The client's session with a Compute in this study, started on first use."""
+        query = "SELECT opening, secret FROM sessions WHERE study = ? AND client = ? AND compute = ?"
+        place = (study, client, compute)
+        if not self._run(query, place):
+            fresh = start()
+            new = (*place, fresh.opening, fresh.secret)
+            self._run("INSERT OR IGNORE INTO sessions VALUES (?, ?, ?, ?, ?)", new, durable=True)
+        return Session(*self._run(query, place)[0])
 
     def enrolled(self, study: str, client: str) -> bool:
         """True where every Compute has confirmed the enrolment."""

@@ -20,6 +20,7 @@ class Kind(NamedTuple):
 KINDS: dict[str, Kind] = {
     "malformed": Kind(400, "The message cannot be read"),
     "bad-signature": Kind(401, "The signature is missing or not by the right key"),
+    "wrong-session": Kind(401, "The report is not sealed in the session that its client enrolled with"),
     "bad-token": Kind(401, "The enrolment token is unknown or used up"),
     "unknown-client": Kind(403, "The client is not enrolled in this study"),
     "not-allowed": Kind(403, "This Compute does not take such a study"),
@@ -27,7 +28,7 @@ KINDS: dict[str, Kind] = {
     "method-not-allowed": Kind(405, "The address does not take this method"),
     "timeout": Kind(408, "The request took too long to arrive", retry=True),
     "duplicate": Kind(409, "The client has sent another report for this round already"),
-    "already-enrolled": Kind(409, "The client has enrolled with another key"),
+    "already-enrolled": Kind(409, "The client has enrolled with another key or session"),
     "other-record": Kind(409, "Another record has this place already"),
     "not-enough-reports": Kind(409, "Not enough reports yet", retry=True),
     "round-open": Kind(409, "Enough reports, but the round is still open", retry=True),

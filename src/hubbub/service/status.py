@@ -9,8 +9,9 @@ from sqlalchemy import Row, func, select
 from hubbub.privacy import GaussianEvent, epsilon_spent
 from hubbub.service import store as db
 from hubbub.service import tables
+from hubbub.service.known import parsed_study
 from hubbub.service.metrics import Counts
-from hubbub.service.node import Node, parsed_study
+from hubbub.service.node import Node
 from hubbub.service.problems import Problem
 
 _EVENTS = 50

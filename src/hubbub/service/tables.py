@@ -41,7 +41,7 @@ reports = Table(
     Column("study", String(64), primary_key=True),
     Column("number", Integer, primary_key=True),
     Column("client", String(128), primary_key=True),
-    Column("owner", String(128), nullable=False),  # the client that enrolled and signed
+    Column("owner", String(128), nullable=False),  # the client that enrolled
     Column("digest", LargeBinary, nullable=False),
     Column("body", LargeBinary),  # scrubbed after release or refusal
     ForeignKeyConstraint(["study", "number"], ["rounds.study", "rounds.number"]),
@@ -54,6 +54,7 @@ clients = Table(
     Column("token", LargeBinary, nullable=False),  # a digest
     Column("samples", Integer, nullable=False),
     Column("key", LargeBinary),  # Ed25519, once enrolled
+    Column("opening", LargeBinary),  # of the session with this Compute, signed with it
     Column("event", String(64)),
     ForeignKeyConstraint(["study"], ["studies.id"]),
 )  # fmt: skip

@@ -3,32 +3,30 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
 
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import Connection
 
-from hubbub.errors import CannotOpen, MalformedMessage, ReportRejected
-from hubbub.roles import Compute, Study, accept
-from hubbub.securesum import PrivateKey, Report, Session, Share, decode_report, join_session
+from hubbub.errors import MalformedMessage, ReportRejected
+from hubbub.roles import Compute, check_address, open_report
+from hubbub.securesum import Report, Session, Share, decode_report
 from hubbub.service import store as db
-from hubbub.service import tables
-from hubbub.service.messages import UPLOAD, frames, upload_parts
-from hubbub.service.node import Node, parsed_round
+from hubbub.service.known import Member
+from hubbub.service.messages import frames
+from hubbub.service.node import Node
 from hubbub.service.problems import Problem
 from hubbub.service.records import owns
-from hubbub.service.signing import verified
 
 
 @dataclass(frozen=True)
 class Upload:
-    """One request: what a client sent, and how it is signed."""
+    """One request: what a client sent."""
 
     study: str
     number: int
     client: str
-    signature: bytes
     body: bytes = field(repr=False)
     batch: bool = False
 
@@ -75,110 +73,48 @@ def accept_uploads(node: Node, uploads: Sequence[Upload]) -> list[Outcome]:
 
 def _accept_round(node: Node, study_id: str, number: int, uploads: Sequence[Upload]) -> list[Outcome]:
     try:
-        with node.store.read() as connection:
-            study, row = db.find_study(connection, study_id), db.find_round(connection, study_id, number)
-            clients = _clients(connection, study_id, {upload.client for upload in uploads})
+        compute = node.known.round(study_id, number)
+        members = node.known.members(study_id, {upload.client for upload in uploads})
     except Problem as problem:
         return [problem] * len(uploads)
-    role = parsed_round(study.record, row.record)[1]
-    checked = [_check(node, role, study.position, row.digest, clients, upload) for upload in uploads]
+    checked = [_check(compute, members.get(upload.client), upload) for upload in uploads]
     with node.store.write("accepted") as connection:
         row = db.find_round(connection, study_id, number, lock=True)
         is_open = row.state == "open" and node.clock() < row.deadline
         return list(_write(connection, study_id, number, is_open, checked))
 
 
-def _clients(connection: Connection, study_id: str, names: set[str]) -> dict[str, Row[Any]]:
-    query = select(tables.clients).where(tables.clients.c.study == study_id, tables.clients.c.client.in_(names))
-    return {row.client: row for row in connection.execute(query)}
-
-
-def _check(
-    node: Node, role: Study, position: int, round_digest: bytes, clients: Mapping[str, Row[Any]], upload: Upload
-) -> Problem | tuple[list[_Checked], list[Rejection]]:
+def _check(compute: Compute, member: Member | None, upload: Upload) -> Problem | tuple[list[_Checked], list[Rejection]]:
     """The upload's good reports and the others, or why the whole of it is refused."""
-    client = clients.get(upload.client)
-    if client is None or client.key is None:
+    if member is None:
         return Problem("unknown-client", f"client must be enrolled, got client={upload.client[:100]}; enrol it first")
-    parts = upload_parts(round_digest, position, upload.client, upload.body)
-    if not verified(client.key, upload.signature, UPLOAD, *parts):
-        return Problem("bad-signature", "upload must be signed with the client's key for this round; sign it again")
     try:
         bodies = list(frames(upload.body)) if upload.batch else [upload.body]
     except MalformedMessage as error:
         return Problem("malformed", str(error))
-    compute = Compute(role, upload.number, position, node.keys.seal)
-    if (all_good := _check_at_once(compute, client, bodies)) is not None:
-        return all_good, []
-    good, rejected, sessions = [], [], dict[bytes, Session | None]()
+    good, rejected = [], []
     for body in bodies:
+        name = ""
         try:
             report = decode_report(body)
-            if not owns(client.client, client.samples, report.client):
-                raise ReportRejected("wrong-client", f"report must be for a sample of {client.client}, got another's")
-            open_report(compute, report, client.client, sessions)
-            good.append(_Checked(report.client, client.client, hashlib.sha256(body).digest(), body))
+            name = report.client
+            if not owns(member.client, member.samples, name):
+                raise ReportRejected("wrong-client", f"report must be for a sample of {member.client}, got another's")
+            open_in_session(compute, report, member.session)
+            good.append(_Checked(name, member.client, hashlib.sha256(body).digest(), body))
         except ReportRejected as error:
-            rejected.append(Rejection(report.client, error.reason, str(error)))
+            rejected.append(Rejection(name, error.reason, str(error)))
         except MalformedMessage as error:
-            rejected.append(Rejection("", "malformed", str(error)))
+            rejected.append(Rejection(name, "malformed", str(error)))
     return good, rejected
 
 
-def _check_at_once(compute: Compute, client: Row[Any], bodies: Sequence[bytes]) -> list[_Checked] | None:
-    """All reports of a faultless upload, opened together; None where one has a fault, which is then looked for."""
-    try:
-        reports = [decode_report(body) for body in bodies]
-    except MalformedMessage:
-        return None
-    if not all(owns(client.client, client.samples, report.client) for report in reports):
-        return None
-    try:
-        open_reports(compute, [(report, client.client) for report in reports])
-    except ReportRejected:
-        return None
-    return [
-        _Checked(report.client, client.client, hashlib.sha256(body).digest(), body)
-        for report, body in zip(reports, bodies, strict=True)
-    ]
-
-
-def open_reports(compute: Compute, reports: Sequence[tuple[Report, str]]) -> list[Share]:
-    """The shares inside, each report with its owner; or ReportRejected, whichever it is."""
-    sessions, known = dict[bytes, Session | None](), dict[str, Session]()
-    for report, owner in reports:
-        if report.opening not in sessions:
-            sessions[report.opening] = _joined(report, compute.key, owner)
-        if (session := sessions[report.opening]) is not None:
-            known[report.client] = session
-    together = Compute(compute.study, compute.round, compute.index, compute.key, sessions=known)
-    state, rejected = accept(together, [report for report, _ in reports])
-    if rejected:
-        raise rejected[0]
-    return [state.held[report.client] for report, _ in reports]
-
-
-def open_report(compute: Compute, report: Report, owner: str, sessions: dict[bytes, Session | None]) -> Share:
-    """The share inside, or ReportRejected. All samples of a client may share one session, under the client's name."""
-    if report.opening not in sessions:
-        sessions[report.opening] = _joined(report, compute.key, owner)
-    session = sessions[report.opening]
-    known = {} if session is None else {report.client: session}
-    state, rejected = accept(
-        Compute(compute.study, compute.round, compute.index, compute.key, sessions=known), [report]
-    )
-    if rejected:
-        raise rejected[0]
-    return state.held[report.client]
-
-
-def _joined(report: Report, key: PrivateKey, owner: str) -> Session | None:
-    if not report.opening:
-        return None
-    try:
-        return join_session(report.opening, key, report.study, owner, report.compute)
-    except CannotOpen:
-        return None
+def open_in_session(compute: Compute, report: Report, session: Session) -> Share:
+    """The share inside, or ReportRejected. That it opens shows who sealed it: only client and Compute can."""
+    check_address(compute, report)
+    if report.opening != session.opening:
+        raise ReportRejected("wrong-session", "report must be sealed in the session that its client enrolled with")
+    return open_report(compute, report, partial(session.open, report.sealed))
 
 
 def _write(

@@ -1,0 +1,98 @@
+"""What a Compute keeps in memory of what never changes: rounds as they were opened, clients as they enrolled."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from sqlalchemy import Row, select
+
+from hubbub.roles import Compute, Study
+from hubbub.securesum import PrivateKey, Session, join_session
+from hubbub.service import store as db
+from hubbub.service import tables
+from hubbub.service.canonical import digest, read_signed
+from hubbub.service.records import RoundRecord, StudyRecord
+from hubbub.service.store import Store
+
+_MOST_MEMBERS, _MOST_ROUNDS = 100_000, 256
+_AT_ONCE = 500
+
+
+@dataclass(frozen=True)
+class Member:
+    """An enrolled client and its session with this Compute."""
+
+    client: str
+    samples: int
+    session: Session
+
+
+@lru_cache(maxsize=256)
+def parsed_study(data: bytes) -> StudyRecord:
+    """A study from the store, which was checked when it came."""
+    return read_signed(data, StudyRecord)[0]
+
+
+@lru_cache(maxsize=256)
+def parsed_round(study: bytes, data: bytes) -> tuple[RoundRecord, Study]:
+    """A round from the store, and what the roles work on."""
+    record = read_signed(data, RoundRecord)[0]
+    return record, record.checked(parsed_study(study))
+
+
+def joined(opening: bytes, key: PrivateKey, study: StudyRecord, client: str, position: int) -> Session:
+    """The session of an enrolment, by its short name; or CannotOpen."""
+    return join_session(opening, key, digest(study), client, position).short()
+
+
+@dataclass(frozen=True)
+class Known:
+    """Memory before the store. Losing it costs time, nothing else."""
+
+    store: Store
+    key: PrivateKey = field(repr=False)
+    _rounds: dict[tuple[str, int], Compute] = field(default_factory=dict, repr=False)
+    _members: dict[tuple[str, str], Member] = field(default_factory=dict, repr=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def round(self, study: str, number: int) -> Compute:
+        """This Compute's part in a round, or the problem not-found."""
+        if (found := self._rounds.get((study, number))) is None:
+            with self.store.read() as connection:
+                about, row = db.find_study(connection, study), db.find_round(connection, study, number)
+            found = Compute(parsed_round(about.record, row.record)[1], number, about.position, self.key)
+            self._keep(self._rounds, {(study, number): found}, _MOST_ROUNDS)
+        return found
+
+    def members(self, study: str, names: Collection[str]) -> dict[str, Member]:
+        """Those of the names that have enrolled."""
+        found = {name: member for name in names if (member := self._members.get((study, name))) is not None}
+        if missing := [name for name in names if name not in found]:
+            fresh = self._load(study, missing)
+            self._keep(self._members, {(study, name): member for name, member in fresh.items()}, _MOST_MEMBERS)
+            found |= fresh
+        return found
+
+    def _load(self, study: str, names: list[str]) -> dict[str, Member]:
+        """From the store, with a key agreement each."""
+        clients, rows = tables.clients, list[Row[Any]]()
+        with self.store.read() as connection:
+            about = db.find_study(connection, study)
+            for start in range(0, len(names), _AT_ONCE):
+                chosen = clients.c.client.in_(names[start : start + _AT_ONCE])
+                query = select(clients).where(clients.c.study == study, chosen, clients.c.opening.is_not(None))
+                rows += connection.execute(query).all()
+        record = parsed_study(about.record)
+        sessions = (joined(row.opening, self.key, record, row.client, about.position) for row in rows)
+        return {row.client: Member(row.client, row.samples, each) for row, each in zip(rows, sessions, strict=True)}
+
+    def _keep(self, memory: dict[Any, Any], fresh: dict[Any, Any], most: int) -> None:
+        """Add to the memory; the oldest entries go where it is full."""
+        with self._lock:
+            memory.update(fresh)
+            while len(memory) > most:
+                del memory[next(iter(memory))]
