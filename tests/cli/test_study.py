@@ -85,7 +85,7 @@ def test_contributing_shows_first_what_leaves_and_asks(folder: Path, capsys: pyt
     arguments = ["contribute", study, folder / "clinic.csv", "--client", "clinic", "--token", token]
     said = failed(capsys, *arguments)
     assert "What would leave this machine" in said
-    assert "64 number(s) for each of 150 sample(s)" in said
+    assert "64 number(s) from each of 150 sample(s)" in said
     assert "nobody can be asked" in said
     assert "token must be the one" in failed(capsys, *arguments[:-1], "00" * 32, "--outbox", folder / "other.outbox")
     wrong = ["contribute", study, folder / "hospital.csv", "--client", "clinic", "--yes"]

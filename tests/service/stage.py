@@ -13,14 +13,7 @@ from hubbub.roles import combine_sums, contribute, plan_round
 from hubbub.securesum import PrivateKey, Session, encode_report, start_session
 from hubbub.service import agreement, node
 from hubbub.service.canonical import digest, sign_record, stamp
-from hubbub.service.messages import (
-    ENROL,
-    decode_sum,
-    enrol_parts,
-    frame,
-    token_digest,
-    token_for,
-)
+from hubbub.service.messages import ENROL, decode_sum, enrol_parts, token_digest, token_for
 from hubbub.service.node import Limits, Node, NodeKeys
 from hubbub.service.records import (
     ClientRecord,
@@ -29,7 +22,6 @@ from hubbub.service.records import (
     InvitationRecord,
     RoundRecord,
     StudyRecord,
-    sample_names,
 )
 from hubbub.service.signing import SigningKey
 from hubbub.service.store import Store
@@ -97,8 +89,10 @@ class Stage:
         key = key or person.key
         shown = token_for(token or person.token, self.study.computes[k].verify_key)
         opening = self.session(k, person).opening
-        signature = key.sign(ENROL, *enrol_parts(digest(self.study), k, person.name, key.public(), opening))
-        enrolment = node.Enrolment(self.id, person.name, shown, key.public(), opening, signature)
+        signature = key.sign(
+            ENROL, *enrol_parts(digest(self.study), k, person.name, person.samples, key.public(), opening)
+        )
+        enrolment = node.Enrolment(self.id, person.name, person.samples, shown, key.public(), opening, signature)
         (outcome,) = node.enrol(self.nodes[k], [enrolment])
         if isinstance(outcome, node.Problem):
             raise outcome
@@ -113,26 +107,21 @@ class Stage:
         for each in self.nodes:
             node.open_round(each, self.id, sign_record(record, self.analyst))
 
-    def reports(self, record: RoundRecord, person: Person, sample=None) -> list[list[bytes]]:
-        """For every Compute the encoded reports of the person's samples, which carry a unique mark each."""
+    def reports(self, record: RoundRecord, person: Person) -> list[bytes]:
+        """For every Compute the encoded report of the person's samples, which carry a unique mark."""
         role = record.checked(self.study)
         sessions = [self.session(k, person).short() for k in range(M)]
         mark = self.people.index(person) if person in self.people else 0
-        rows = [np.array([2.0**mark / 16, -float(mark)]) if sample is None else sample for _ in range(person.samples)]
-        made = [
-            contribute(role, record.number, name, row, Randomness.system(), sessions=sessions)
-            for name, row in zip(sample_names(person.name, person.samples), rows, strict=True)
-        ]
-        return [[encode_report(each[k]) for each in made] for k in range(M)]
+        rows = np.tile([2.0**mark / 16, -float(mark)], (person.samples, 1))
+        made = contribute(role, record.number, person.name, rows, Randomness.system(), sessions=sessions)
+        return [encode_report(report) for report in made]
 
-    def upload(self, record: RoundRecord, person: Person, k: int, bodies: list[bytes], batch: bool = False) -> Upload:
-        body = frame(bodies) if batch else bodies[0]
-        return Upload(self.id, record.number, person.name, body, batch)
+    def upload(self, record: RoundRecord, person: Person, body: bytes) -> Upload:
+        return Upload(self.id, record.number, person.name, body)
 
     def send(self, record: RoundRecord, person: Person, computes=range(M)) -> list[Outcome]:
         reports = self.reports(record, person)
-        batch = person.samples > 1
-        return [accept_uploads(self.nodes[k], [self.upload(record, person, k, reports[k], batch)])[0] for k in computes]
+        return [accept_uploads(self.nodes[k], [self.upload(record, person, reports[k])])[0] for k in computes]
 
     def close(self, record: RoundRecord) -> None:
         data = sign_record(CloseRecord(digest(self.study), digest(record)), self.analyst)

@@ -226,7 +226,7 @@ def test_a_database_restart_is_survived(postgres: PrivatePostgres):
     postgres.stop("immediate")
     postgres.start()
     for person in stage.people[3:]:
-        assert stage.send(record, person) == [Taken(1, 0)] * M
+        assert stage.send(record, person) == [Taken(1, True)] * M
     stage.close(record)
     stage.exchange()
     postgres.stop("immediate")

@@ -22,7 +22,7 @@ from hubbub.securesum import Session, encode_report, start_session
 from hubbub.service.canonical import digest, sign_record
 from hubbub.service.client import current_round, what_leaves
 from hubbub.service.devnet import LocalComputes
-from hubbub.service.messages import BATCH_TYPE, REPORT_TYPE
+from hubbub.service.messages import REPORT_TYPE
 from hubbub.service.node import Limits
 from hubbub.service.outbox import Outbox
 from hubbub.service.problems import Problem
@@ -146,7 +146,7 @@ def test_two_rounds_within_the_budget_and_a_third_beyond_it(live: LocalComputes,
         study.clients["c0"].contribute(study.plan(2, 100.0), study.rows("c0"))
 
 
-def test_parties_with_many_samples_send_batches(live: LocalComputes, tmp_path: Path):
+def test_parties_with_many_samples_send_one_report(live: LocalComputes, tmp_path: Path):
     study = LiveStudy(live, tmp_path, samples={"hospital": 450, "clinic": 30, "me": 1})
     study.prepare()
     record = study.plan()
@@ -187,11 +187,7 @@ def test_damaged_reports_are_refused_and_counted(opened, name: str):
     before = study.counter(0, code)
     refused(post(study, record, "c0", 0, damage(report_for(study, record, "c0", 0))), status, code)
     assert study.counter(0, code) == before + 1
-    assert post(study, record, "c0", 0, report_for(study, record, "c0", 0)).json() == {
-        "accepted": 1,
-        "known": 0,
-        "rejected": [],
-    }
+    assert post(study, record, "c0", 0, report_for(study, record, "c0", 0)).json() == {"samples": 1, "new": True}
 
 
 def test_misdirected_replayed_and_repeated_reports(opened):
@@ -212,7 +208,7 @@ def test_misdirected_replayed_and_repeated_reports(opened):
     for_other_round = study.clients["c2"]._make(other, other.checked(study.study), study.rows("c2"))[0].body
     refused(post(study, record, "c2", 0, for_other_round), 422, "wrong-study")
     assert post(study, record, "c3", 0, report_for(study, record, "c3", 0)).status_code == 200
-    assert post(study, record, "c3", 0, report_for(study, record, "c3", 0)).json()["known"] == 1
+    assert post(study, record, "c3", 0, report_for(study, record, "c3", 0)).json()["new"] is False
     second = study.clients["c3"]._make(record, record.checked(study.study), study.rows("c3"))[0].body
     refused(post(study, record, "c3", 0, second), 409, "duplicate")
     refused(post(study, record, "nobody", 0, b"x"), 403, "unknown-client")
@@ -260,14 +256,14 @@ def test_oversized_bodies_are_refused_before_they_are_read(opened):
     host = httpx.URL(study.study.computes[0].url)
     with socket.create_connection((host.host, host.port), timeout=10) as connection:
         path = f"/v1/studies/{study.study.id}/rounds/0/reports"
-        head = f"POST {path} HTTP/1.1\r\nhost: x\r\ncontent-type: {BATCH_TYPE}\r\ncontent-length: 999999999999\r\n\r\n"
+        head = f"POST {path} HTTP/1.1\r\nhost: x\r\ncontent-type: {REPORT_TYPE}\r\ncontent-length: 999999999999\r\n\r\n"
         connection.sendall(head.encode())
         assert connection.recv(4096).startswith(b"HTTP/1.1 413")
     assert study.counter(0, "too-large") == before + 1
     body = (b"x" * 1_000_000 for _ in range(20))
     with contextlib.suppress(httpx.TransportError):  # it may hang up while the body is still coming
         reply = httpx.post(
-            study.url(0, "/rounds/0/reports"), content=body, headers={"content-type": BATCH_TYPE}, timeout=20
+            study.url(0, "/rounds/0/reports"), content=body, headers={"content-type": REPORT_TYPE}, timeout=20
         )
         refused(reply, 413, "too-large")
     assert httpx.get(f"{study.study.computes[0].url}/v1/health").json() == {"status": "alive"}
@@ -277,7 +273,7 @@ def test_a_client_that_died_before_sending_resends_the_same_bytes(opened, tmp_pa
     """The client process is killed after it has stored its reports, and after the first of them was sent."""
     study, record = opened
     made = report_for(study, record, "c0", 0), report_for(study, record, "c0", 2)
-    assert post(study, record, "c0", 0, made[0]).json()["accepted"] == 1
+    assert post(study, record, "c0", 0, made[0]).json() == {"samples": 1, "new": True}
     again = Outbox(study.outbox.path)
     parcels = again.parcels(study.study.id, "c0", 0, digest(record))
     assert [p.body for p in parcels if p.compute in (0, 2)] == list(made)
@@ -304,7 +300,7 @@ def test_a_compute_that_does_not_answer_is_named(study: LiveStudy):
 def test_what_leaves_the_machine_is_told_beforehand(opened):
     study, record = opened
     lines = what_leaves(record, record.checked(study.study), study.rows("c0"))
-    assert "2 number(s) for each of 1 sample(s)" in lines[0]
+    assert "2 number(s) from each of 1 sample(s)" in lines[0]
     assert "16 bytes to one Compute, 32 to each other one" in lines[2]
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from hubbub.service.client import Contributor
 from hubbub.service.devnet import LocalComputes
-from hubbub.service.messages import BATCH_TYPE
+from hubbub.service.messages import REPORT_TYPE
 from hubbub.service.node import Limits
 from hubbub.service.outbox import Outbox
 from hubbub.service.web import Web
@@ -95,7 +95,7 @@ def strict(tmp_path_factory: pytest.TempPathFactory):
 def test_a_body_that_trickles_in_is_cut_off(strict: LocalComputes):
     time.sleep(1.0)
     with socket.create_connection(("127.0.0.1", strict.computes[0].port), timeout=10) as connection:
-        head = f"POST /v1/studies/{'0' * 64}/rounds/0/reports HTTP/1.1\r\nhost: x\r\ncontent-type: {BATCH_TYPE}\r\ncontent-length: 100\r\n\r\nx"
+        head = f"POST /v1/studies/{'0' * 64}/rounds/0/reports HTTP/1.1\r\nhost: x\r\ncontent-type: {REPORT_TYPE}\r\ncontent-length: 100\r\n\r\nx"
         connection.sendall(head.encode())
         started = time.monotonic()
         assert connection.recv(4096).startswith(b"HTTP/1.1 408")

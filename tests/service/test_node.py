@@ -34,7 +34,7 @@ def test_a_whole_round_gives_the_exact_sum_and_forgets_the_reports(stage: Stage)
     record = stage.round(multiplier=0.0)
     stage.open(record)
     for person in stage.people:
-        assert stage.send(record, person) == [Taken(1, 0)] * M
+        assert stage.send(record, person) == [Taken(1, True)] * M
     stage.close(record)
     stage.exchange()
     assert stage.settle() == ["released"] * M
@@ -66,24 +66,24 @@ def test_sending_again_counts_once_and_other_bytes_are_refused(stage: Stage):
     record, person = stage.round(), stage.people[0]
     stage.open(record)
     bodies = stage.reports(record, person)
-    upload = stage.upload(record, person, 0, bodies[0])
-    assert accept_uploads(stage.nodes[0], [upload]) == [Taken(1, 0)]
-    assert accept_uploads(stage.nodes[0], [upload, upload]) == [Taken(0, 1)] * 2
-    other = stage.upload(record, person, 0, stage.reports(record, person)[0])
+    upload = stage.upload(record, person, bodies[0])
+    assert accept_uploads(stage.nodes[0], [upload]) == [Taken(1, True)]
+    assert accept_uploads(stage.nodes[0], [upload, upload]) == [Taken(1, False)] * 2
+    other = stage.upload(record, person, stage.reports(record, person)[0])
     (outcome,) = accept_uploads(stage.nodes[0], [other])
-    assert [r.code for r in outcome.rejected] == ["duplicate"]
+    assert outcome.code == "duplicate"
     with stage.nodes[0].store.read() as connection:
         assert db.roster_now(connection, stage.id, 0) == (person.name,)
-        assert db.counts(connection) == {"accepted": 1, "repeated": 2, "rejected:duplicate": 1}
+        assert db.counts(connection) == {"accepted": 1, "repeated": 2}
 
 
 def test_two_different_reports_in_one_transaction_count_once(stage: Stage):
     record, person = stage.round(), stage.people[0]
     stage.open(record)
-    uploads = [stage.upload(record, person, 0, stage.reports(record, person)[0]) for _ in range(2)]
+    uploads = [stage.upload(record, person, stage.reports(record, person)[0]) for _ in range(2)]
     first, second = accept_uploads(stage.nodes[0], uploads)
-    assert first == Taken(1, 0)
-    assert [r.code for r in second.rejected] == ["duplicate"]
+    assert first == Taken(1, True)
+    assert second.code == "duplicate"
 
 
 def test_a_client_lost_halfway_is_in_nobodys_sum(stage: Stage):
@@ -135,11 +135,11 @@ def test_late_reports_are_refused_but_known_ones_still_confirmed(stage: Stage):
     record = stage.round()
     stage.open(record)
     reports = stage.reports(record, stage.people[0])
-    upload = stage.upload(record, stage.people[0], 0, reports[0])
+    upload = stage.upload(record, stage.people[0], reports[0])
     accept_uploads(stage.nodes[0], [upload])
     stage.close(record)
-    assert accept_uploads(stage.nodes[0], [upload]) == [Taken(0, 1)]
-    assert [r.code for r in stage.send(record, stage.people[1])[0].rejected] == ["closed"]
+    assert accept_uploads(stage.nodes[0], [upload]) == [Taken(1, False)]
+    assert stage.send(record, stage.people[1])[0].code == "closed"
 
 
 def test_the_deadline_closes_the_round_without_the_analyst(stage: Stage):
@@ -149,20 +149,20 @@ def test_the_deadline_closes_the_round_without_the_analyst(stage: Stage):
         stage.send(record, person)
     assert code_of(agreement.close_at_deadline, stage.nodes[0], stage.id, 0) == "round-open"
     stage.clock.now += 3601
-    assert [r.code for r in stage.send(record, stage.people[0])[0].rejected] == ["duplicate"]
+    assert stage.send(record, stage.people[0])[0].code == "duplicate"
     for each in stage.nodes:
         agreement.close_at_deadline(each, stage.id, 0)
     stage.exchange()
     assert stage.settle() == ["released"] * M
 
 
-def test_a_party_with_several_samples_sends_one_batch(urls: list[str]):
+def test_a_party_with_several_samples_sends_their_sum(urls: list[str]):
     stage = make_stage(urls, people=[Person("hospital", 5), Person("clinic", 1)])
     stage.register()
     record = stage.round(multiplier=0.0)
     stage.open(record)
-    assert stage.send(record, stage.people[0]) == [Taken(5, 0)] * M
-    assert stage.send(record, stage.people[1]) == [Taken(1, 0)] * M
+    assert stage.send(record, stage.people[0]) == [Taken(5, True)] * M
+    assert stage.send(record, stage.people[1]) == [Taken(1, True)] * M
     stage.close(record)
     stage.exchange()
     stage.settle()
@@ -171,18 +171,29 @@ def test_a_party_with_several_samples_sends_one_batch(urls: list[str]):
     np.testing.assert_array_equal(value, [5 / 16 + 2 / 16, -1.0])
 
 
-def test_a_good_report_in_a_bad_batch_is_still_taken(urls: list[str]):
-    stage = make_stage(urls, people=[Person("hospital", 3), Person("clinic", 3)])
-    stage.register()
-    record, hospital = stage.round(), stage.people[0]
+def test_good_reports_are_taken_beside_bad_ones(stage: Stage):
+    record, (first, second, third, fourth, *_) = stage.round(), stage.people
     stage.open(record)
-    bodies = stage.reports(record, hospital)[0]
-    flipped = bodies[1][:-50] + bytes([bodies[1][-50] ^ 1]) + bodies[1][-49:]
-    foreign = stage.reports(record, stage.people[1])[0][0]
-    upload = stage.upload(record, hospital, 0, [bodies[0], flipped, foreign, b"nonsense"], batch=True)
-    (outcome,) = accept_uploads(stage.nodes[0], [upload])
-    assert outcome.fresh == 1
-    assert [r.code for r in outcome.rejected] == ["cannot-open", "wrong-client", "malformed"]
+    good = stage.reports(record, first)[0]
+    flipped = stage.reports(record, second)[0]
+    flipped = flipped[:-50] + bytes([flipped[-50] ^ 1]) + flipped[-49:]
+    bodies = [(second, flipped), (third, good), (fourth, b"nonsense"), (first, good)]
+    outcomes = accept_uploads(stage.nodes[0], [stage.upload(record, person, body) for person, body in bodies])
+    assert [outcome.code for outcome in outcomes[:3]] == ["cannot-open", "wrong-client", "malformed"]
+    assert outcomes[3] == Taken(1, True)
+
+
+def test_turnout_counts_samples_and_both_sides_must_agree_on_their_number(urls: list[str]):
+    stage = make_stage(urls, people=[Person("hospital", 4), Person("clinic", 2)])
+    stage.register()
+    record = stage.round()
+    stage.open(record)
+    stage.send(record, stage.people[0])
+    stage.close(record)
+    stage.exchange()
+    assert stage.settle() == ["refused"] * M  # 4 of N = 6, T = 1
+    more = replace(stage.people[1], samples=3)
+    assert code_of(stage.enrol, 0, more) == "invalid-record"
 
 
 def test_ledger_refuses_what_overspends_and_stays_as_it_was(urls: list[str]):
@@ -284,7 +295,7 @@ def test_tokens_work_once_at_one_compute_and_for_one_key(urls: list[str]):
     record = stage.round()
     stage.open(record)
     outcomes = stage.send(record, person)
-    assert outcomes[0] == Taken(1, 0)
+    assert outcomes[0] == Taken(1, True)
     assert [outcome.code for outcome in outcomes[1:]] == ["unknown-client"] * 2
 
 

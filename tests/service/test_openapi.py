@@ -15,11 +15,9 @@ from schemathesis.specs.openapi.checks import (
 
 from hubbub.service.app import ROUTES
 from hubbub.service.devnet import LocalComputes
-from hubbub.service.messages import BATCH_TYPE
 from hubbub.service.openapi import OPERATIONS, describe
 
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
-schemathesis.serializer.alias(BATCH_TYPE, "application/octet-stream")
 SCHEMA = schemathesis.openapi.from_dict(describe())
 
 

@@ -11,15 +11,13 @@ from hubbub.errors import InvalidInput
 from hubbub.privacy import Budget
 from hubbub.securesum import PublicKey
 from hubbub.service.canonical import canonical, digest, read_signed, sign_record
-from hubbub.service.messages import frame, frames, token_digest, token_for
+from hubbub.service.messages import token_digest, token_for
 from hubbub.service.records import (
     ComputeRecord,
     RosterRecord,
     RoundRecord,
     StudyRecord,
-    owns,
     read_study,
-    sample_names,
 )
 from hubbub.service.signing import SigningKey, verified
 
@@ -119,24 +117,6 @@ def test_keys_do_not_print():
     assert str(list(key.data)) not in repr(key)
 
 
-def test_names_of_samples():
-    assert sample_names("a", 1) == ["a"]
-    assert sample_names("a", 3) == ["a/0", "a/1", "a/2"]
-    assert all(owns("a", 3, name) for name in sample_names("a", 3))
-    for name in ("a", "a/3", "a/03", "a/-1", "a/+1", "a/١", "b/1", "a/1/1", "a/", "/1", "a/1 "):
-        assert not owns("a", 3, name), name
-    assert not owns("a", 1, "a/0")
-
-
 def test_a_compute_sees_a_token_of_its_own():
     token, seen = bytes(32), [token_for(bytes(32), compute.verify_key) for compute in COMPUTES]
     assert len({token, *seen, *map(token_digest, seen)}) == 7
-
-
-@pytest.mark.parametrize("body", [b"\0\0\0", b"\0\0\0\x05abcd", b"\0\0\0\0", frame([b"abc"]) + b"\0"])
-def test_damaged_batches_are_refused(body: bytes):
-    from hubbub.errors import MalformedMessage
-
-    with pytest.raises(MalformedMessage):
-        list(frames(body))
-    assert list(frames(frame([b"a", b"bc"]))) == [b"a", b"bc"]

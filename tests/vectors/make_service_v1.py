@@ -18,7 +18,6 @@ from hubbub.service.messages import (
     ENROL,
     encode_sum,
     enrol_parts,
-    frame,
     token_digest,
     token_for,
 )
@@ -70,13 +69,12 @@ def content() -> dict[str, object]:
     study, round_ = found["study"][0], found["round"][0]
     role = round_.checked(study)
     total = ComputeSum(role.digest, 0, 0, bytes(range(32)), 3, np.array([1, 2**64 - 1], dtype=np.uint64))
-    enrolment = enrol_parts(digest(study), 0, "a", CLIENT.public(), bytes(range(80)))
+    enrolment = enrol_parts(digest(study), 0, "a", 2, CLIENT.public(), bytes(range(80)))
     return {
         "records": {name: sign_record(record, key).decode() for name, (record, key) in found.items()},
         "digests": {name: digest(record).hex() for name, (record, _) in found.items()},
         "sealed_to": role.digest.hex(),
         "sum": encode_sum(total, COMPUTE).hex(),
-        "batch": frame([b"one", b"two"]).hex(),
         "enrolment_signature": CLIENT.sign(ENROL, *enrolment).hex(),
     }
 

@@ -1,9 +1,14 @@
-"""The client: sample -> statistic -> bound -> noise share -> fixed point -> M shares -> seal."""
+"""The client: sample -> statistic -> bound -> noise share -> fixed point -> M shares -> seal.
+
+A party that holds several samples adds them up before it shares them out: one vector leaves, whatever it holds.
+"""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+
+import numpy as np
 
 from hubbub.arrays import Floats, finite_rows
 from hubbub.errors import InvalidInput
@@ -11,6 +16,8 @@ from hubbub.privacy import Budget, add_share, fits
 from hubbub.randomness import Randomness
 from hubbub.roles.study import Study
 from hubbub.securesum import Context, Report, Session, Share, encode_share, seal, split, start_session
+
+_AT_ONCE = 500  # samples of one client
 
 
 def contribute(
@@ -26,6 +33,8 @@ def contribute(
 ) -> tuple[Report, ...]:
     """One sealed report for each Compute: all that ever leaves the client.
 
+    `sample` is one row, or a row for each sample that the client holds; each gets its own share of noise.
+
     With a `budget` the client refuses a study whose rounds together would spend more than that on its sample.
 
     `sessions`, one for each Compute (`start_sessions`), make every round after the first cheap to seal.
@@ -38,10 +47,12 @@ def contribute(
             "do not take part, or ask for more noise"
         )
     plan = study.plan(number)
-    row = finite_rows("sample", sample.reshape(1, -1), plan.statistic.columns)
-    vector = plan.statistic.vectors(row)
-    noisy = add_share(vector, 0.0 if withhold_noise else plan.mechanism.sigma_client, randomness)
-    words = plan.fixed_point.encode(noisy)[0]
+    rows = finite_rows("sample", np.atleast_2d(sample), plan.statistic.columns)
+    words = np.zeros(plan.dimension, dtype=np.uint64)
+    for start in range(0, rows.shape[0], _AT_ONCE):
+        vectors = plan.statistic.vectors(rows[start : start + _AT_ONCE])
+        noisy = add_share(vectors, 0.0 if withhold_noise else plan.mechanism.sigma_client, randomness)
+        words += plan.fixed_point.encode(noisy).sum(axis=0, dtype=np.uint64)
     shares = split(words, study.computes, long_share_at(client, study.computes), randomness)
     return tuple(_report(study, number, client, k, share, sessions) for k, share in enumerate(shares))
 

@@ -116,10 +116,14 @@ def roster_of(compute: Compute) -> Roster:
     return tuple(sorted(compute.held))
 
 
-def agree(study: Study, rosters: Iterable[Roster]) -> Roster:
-    """The clients that every Compute holds; refuses a round that has lost more than T."""
+def agree(study: Study, rosters: Iterable[Roster], samples: Mapping[str, int] | None = None) -> Roster:
+    """The clients that every Compute holds; refuses a round that has lost more than T.
+
+    `samples` says how many each client holds, where that is not one.
+    """
     common = set.intersection(*(set(roster) for roster in rosters))
-    check_turnout(study.clients, study.tolerated, len(common))
+    present = len(common) if samples is None else sum(samples[client] for client in common)
+    check_turnout(study.clients, study.tolerated, present)
     return tuple(sorted(common))
 
 

@@ -6,7 +6,7 @@ a roster is signed once and kept, the agreed roster follows from the M signed on
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -162,43 +162,45 @@ def settle(node: Node, study_id: str, number: int) -> State:
     with node.store.read() as connection:
         found = view(connection, study_id, number)
         rosters = db.stored_rosters(connection, study_id, number)
+        samples = db.samples_of(connection, study_id, number)
     state: State = found.row.state
     if state == "closed" and len(rosters) == len(found.study.computes):
-        state = _agree(node, found, _common(found, rosters))
+        state = _agree(node, found, _common(found, rosters, samples), samples)
     if state == "agreed":
-        state = _release(node, found, _common(found, rosters))
+        state = _release(node, found, _common(found, rosters, samples), samples)
     return state
 
 
-def _common(found: RoundView, rosters: Iterable[Row[Any]]) -> Roster | RoundRefused:
+def _common(found: RoundView, rosters: Iterable[Row[Any]], samples: Mapping[str, int]) -> Roster | RoundRefused:
     """The clients whom every Compute holds, or why there are too few."""
     try:
-        return agree(found.role, [read_signed(row.record, RosterRecord)[0].clients for row in rosters])
+        return agree(found.role, [read_signed(row.record, RosterRecord)[0].clients for row in rosters], samples)
     except RoundRefused as refusal:
         return refusal
 
 
-def _agree(node: Node, found: RoundView, roster: Roster | RoundRefused) -> State:
+def _agree(node: Node, found: RoundView, roster: Roster | RoundRefused, samples: Mapping[str, int]) -> State:
     study_id, number = found.row.study, found.row.number
     if isinstance(roster, RoundRefused):
         refuse(node, study_id, number, roster.reason, str(roster))
         return "refused"
-    values = {"roster_digest": roster_digest(found.role, number, roster), "roster_size": len(roster)}
+    size = sum(samples[client] for client in roster)
+    values = {"roster_digest": roster_digest(found.role, number, roster), "roster_size": size}
     with node.store.write("agreed") as connection:
         if db.move(connection, study_id, number, "closed", "agreed", node.clock(), **values):
-            size = len(roster)
             db.write_audit(
                 connection, node.clock(), "roster-agreed", study_id, number, event=db.new_event(), clients=size
             )
     return "agreed"
 
 
-def _release(node: Node, found: RoundView, roster: Roster | RoundRefused) -> State:
+def _release(node: Node, found: RoundView, roster: Roster | RoundRefused, samples: Mapping[str, int]) -> State:
     """Add up the agreed roster's shares, write the sum down, delete the reports: once, in one transaction."""
     study_id, number = found.row.study, found.row.number
     assert not isinstance(roster, RoundRefused)
     try:
-        body = encode_sum(_sum(node, found, roster), node.keys.sign)
+        size = sum(samples[client] for client in roster)
+        body = encode_sum(_sum(node, found, roster, size), node.keys.sign)
     except (ReportRejected, MalformedMessage) as error:
         refuse(node, study_id, number, "damaged", f"a held report cannot be read again ({error}); check the disk")
         return "refused"
@@ -207,12 +209,11 @@ def _release(node: Node, found: RoundView, roster: Roster | RoundRefused) -> Sta
         if db.move(connection, study_id, number, "agreed", "released", now):
             connection.execute(insert(tables.sums).values(study=study_id, number=number, body=body))
             db.scrub(connection, study_id, number)
-            size = len(roster)
             db.write_audit(connection, now, "sum-released", study_id, number, event=db.new_event(), clients=size)
     return "released"
 
 
-def _sum(node: Node, found: RoundView, roster: Roster) -> ComputeSum:
+def _sum(node: Node, found: RoundView, roster: Roster, samples: int) -> ComputeSum:
     """This Compute's sum over the roster, some reports at a time."""
     number, wanted, counted = found.row.number, set(roster), 0
     compute = Compute(found.role, number, found.position, node.keys.seal)
@@ -220,14 +221,14 @@ def _sum(node: Node, found: RoundView, roster: Roster) -> ComputeSum:
     with node.store.read() as connection:
         for rows in db.stream_reports(connection, found.row.study, number, _CHUNK):
             chosen = [row for row in rows if row.client in wanted]
-            members = node.known.members(found.row.study, {row.owner for row in chosen})
-            reports = ((decode_report(row.body), members[row.owner].session) for row in chosen)
+            members = node.known.members(found.row.study, [row.client for row in chosen])
+            reports = ((decode_report(row.body), members[row.client].session) for row in chosen)
             add_shares(words, (open_in_session(compute, report, session) for report, session in reports))
             counted += len(chosen)
     if counted != len(wanted):
         raise MalformedMessage(f"reports must be held for all {len(wanted)} clients of the roster, got {counted}")
     mark = roster_digest(found.role, number, roster)
-    return ComputeSum(found.role.digest, number, found.position, mark, len(roster), words)
+    return ComputeSum(found.role.digest, number, found.position, mark, samples, words)
 
 
 def refuse(node: Node, study_id: str, number: int, reason: str, detail: str, *, other: str | None = None) -> Problem:
@@ -252,7 +253,7 @@ def released_sum(node: Node, study_id: str, number: int) -> bytes:
     with node.store.read() as connection:
         found = view(connection, study_id, number)
         body = db.stored_sum(connection, study_id, number)
-        held = db.count_reports(connection, study_id, number)
+        held = db.count_samples(connection, study_id, number)
     if body is not None:
         return body
     if found.row.state == "refused":

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import httpx
@@ -18,22 +19,23 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from hubbub.errors import HubbubError, MalformedMessage
+from hubbub.errors import HubbubError, MalformedMessage, whole
 from hubbub.securesum import OPENING_BYTES
 from hubbub.service import agreement, faults, node, status
 from hubbub.service.canonical import hexed, read_json
 from hubbub.service.caretaker import Caretaker
 from hubbub.service.inbox import Inbox
 from hubbub.service.log import log
-from hubbub.service.messages import BATCH_TYPE, EVENT, JSON_TYPE, PROBLEM_TYPE, REPORT_TYPE, TOKEN_BYTES
+from hubbub.service.messages import EVENT, JSON_TYPE, PROBLEM_TYPE, REPORT_TYPE, TOKEN_BYTES
 from hubbub.service.metrics import Counts, prometheus
 from hubbub.service.node import Enrolment, Node, Receipt
 from hubbub.service.openapi import describe
 from hubbub.service.page import PAGE
 from hubbub.service.problems import Problem
 from hubbub.service.rate import Buckets
-from hubbub.service.records import MOST_ROUNDS
+from hubbub.service.records import MOST_CLIENTS, MOST_ROUNDS
 from hubbub.service.signing import KEY_BYTES, SIGNATURE_BYTES
 from hubbub.service.uploads import Outcome, Taken, Upload, accept_uploads
 
@@ -52,7 +54,7 @@ class Face:
     buckets: Buckets
 
 
-def create_app(this: Node, http: httpx.AsyncClient) -> Starlette:
+def create_app(this: Node, http: httpx.AsyncClient) -> ASGIApp:
     """The application; its background tasks start and end with it."""
     buckets = Buckets(this.limits.requests_per_second, this.clock)
     reports = Inbox[Upload, Outcome](partial(accept_uploads, this))
@@ -72,7 +74,23 @@ def create_app(this: Node, http: httpx.AsyncClient) -> Starlette:
         this.store.close()
 
     routes = [Route(path, _guarded(face, name, function), methods=[method]) for path, method, name, function in ROUTES]
-    return Starlette(routes=routes, lifespan=lifespan, exception_handlers={HTTPException: _not_found(face)})
+    app = Starlette(routes=routes, lifespan=lifespan, exception_handlers={HTTPException: _not_found(face)})
+    return _reports_first(app, _guarded(face, "report", _report))
+
+
+def _reports_first(app: ASGIApp, endpoint: Callable[[Request], Awaitable[Response]]) -> ASGIApp:
+    """Nearly all requests are reports: they go past routes and middleware, which take longer than the rest."""
+
+    async def first(scope: Scope, receive: Receive, send: Send) -> None:
+        found = _REPORTS.fullmatch(scope["path"]) if scope["type"] == "http" and scope["method"] == "POST" else None
+        if found is None:
+            await app(scope, receive, send)
+            return
+        scope["path_params"] = {"study": found[1], "number": int(found[2])}
+        response = await endpoint(Request(scope, receive))
+        await response(scope, receive, send)
+
+    return first
 
 
 async def _flush(face: Face) -> None:
@@ -141,25 +159,36 @@ def _not_found(face: Face) -> Callable[[Request, Exception], Response]:
 
 async def _body(face: Face, request: Request, *types: str) -> bytes:
     """The body, if it is of the right type, not too large, and arrives in time."""
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    kind = _header(request, b"content-type").partition(";")[0].strip().lower()
     if kind not in types:
         raise Problem("unsupported-type", f"content-type must be {' or '.join(types)}, got {kind[:80]!r}")
-    most, size, chunks = face.node.limits.body_bytes, 0, []
-    declared = request.headers.get("content-length", "0")
+    most, chunks, size, more = face.node.limits.body_bytes, list[bytes](), 0, True
+    declared = _header(request, b"content-length")
     if declared.isdigit() and int(declared) > most:
-        raise Problem("too-large", f"body must have at most {most} bytes, got {declared[:20]}; send smaller batches")
+        raise Problem("too-large", f"body must have at most {most} bytes, got {declared[:20]}; send less at once")
     async with asyncio.timeout(face.node.limits.upload_seconds):
-        async for chunk in request.stream():
-            size += len(chunk)
+        while more:
+            message = await request.receive()
+            if message["type"] == "http.disconnect":
+                raise ClientDisconnect
+            chunks.append(message.get("body", b""))
+            size, more = size + len(chunks[-1]), message.get("more_body", False)
             if size > most:
-                raise Problem("too-large", f"body must have at most {most} bytes; send smaller batches")
-            chunks.append(chunk)
-    return b"".join(chunks)
+                raise Problem("too-large", f"body must have at most {most} bytes; send less at once")
+    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+
+def _header(request: Request, name: bytes) -> str:
+    """A header, or nothing. Starlette's own mapping takes as long as reading a report."""
+    for key, value in request.scope["headers"]:
+        if key == name:
+            return str(value, "latin-1")
+    return ""
 
 
 def _other(request: Request) -> str | None:
     """The sender's event, for the audit log."""
-    event = request.headers.get(EVENT)
+    event = _header(request, EVENT.encode())
     return event if event and len(event) <= 64 and event.isalnum() else None
 
 
@@ -210,12 +239,13 @@ async def _invite(face: Face, request: Request) -> Response:
 
 async def _enrol(face: Face, request: Request) -> Response:
     content = read_json(await _body(face, request, JSON_TYPE))
-    fields = {"client", "token", "key", "opening", "signature"}
+    fields = {"client", "samples", "token", "key", "opening", "signature"}
     if not isinstance(content, dict) or set(content) != fields:
         raise Problem("malformed", f"enrolment must have the fields {', '.join(sorted(fields))}, and no others")
     opening = hexed("opening", content["opening"], OPENING_BYTES[face.node.keys.seal.suite])
+    samples = whole("samples", content["samples"], 1, "a client holds one at least", most=MOST_CLIENTS)
     enrolment = Enrolment(
-        request.path_params["study"], content["client"], hexed("token", content["token"], TOKEN_BYTES),
+        request.path_params["study"], content["client"], samples, hexed("token", content["token"], TOKEN_BYTES),
         hexed("key", content["key"], KEY_BYTES), opening,
         hexed("signature", content["signature"], SIGNATURE_BYTES), _other(request),
     )  # fmt: skip
@@ -237,13 +267,12 @@ async def _rounds(face: Face, request: Request) -> Response:
 
 async def _report(face: Face, request: Request) -> Response:
     study, number = _place(request)
-    body = await _body(face, request, REPORT_TYPE, BATCH_TYPE)
-    client = _decoded(request.headers.get("hubbub-client", ""))
-    batch = request.headers["content-type"].startswith(BATCH_TYPE)
-    outcome = await face.reports.submit(Upload(study, number, client, body, batch), len(body))
+    body = await _body(face, request, REPORT_TYPE)
+    client = _decoded(_header(request, b"hubbub-client"))
+    outcome = await face.reports.submit(Upload(study, number, client, body, _other(request)), len(body))
     if isinstance(outcome, Problem):
         raise outcome
-    return _taken(outcome, batch)
+    return _taken(outcome)
 
 
 def _decoded(header: str) -> str:
@@ -254,14 +283,9 @@ def _decoded(header: str) -> str:
         raise Problem("malformed", "hubbub-client must be UTF-8; send the name as it was enrolled") from None
 
 
-def _taken(outcome: Taken, batch: bool) -> Response:
-    """Of a batch, what became of each report; of a single one, success or its problem (counted already)."""
-    if outcome.rejected and not batch:
-        rejection = outcome.rejected[0]
-        problem = Problem(rejection.code, rejection.detail)
-        return Response(problem.body(), problem.kind.status, media_type=PROBLEM_TYPE)
-    rejected = [{"client": r.name, "code": r.code, "detail": r.detail} for r in outcome.rejected]
-    return _json({"accepted": outcome.fresh, "known": outcome.known, "rejected": rejected})
+@lru_cache(maxsize=64)
+def _taken(outcome: Taken) -> Response:
+    return _json({"samples": outcome.samples, "new": outcome.new})
 
 
 async def _close(face: Face, request: Request) -> Response:
@@ -315,6 +339,7 @@ async def _page(_: Face, __: Request) -> Response:
     return Response(PAGE, 200, {"content-security-policy": policy}, "text/html; charset=utf-8")
 
 
+_REPORTS = re.compile(r"/v1/studies/([^/]+)/rounds/([0-9]{1,9})/reports")
 _STUDY, _ROUND = "/v1/studies/{study}", "/v1/studies/{study}/rounds/{number:int}"
 ROUTES: list[tuple[str, str, str, Any]] = [
     ("/", "GET", "page", _page),

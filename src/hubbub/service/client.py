@@ -22,16 +22,13 @@ from hubbub.randomness import Randomness
 from hubbub.roles import Study, contribute
 from hubbub.securesum import Session, encode_report, start_session
 from hubbub.service.canonical import canonical, check_signature, digest, read_json, read_signed
-from hubbub.service.messages import BATCH_TYPE, ENROL, REPORT_TYPE, enrol_parts, frame, token_for
+from hubbub.service.messages import ENROL, REPORT_TYPE, enrol_parts, token_for
 from hubbub.service.outbox import Outbox, Parcel
 from hubbub.service.problems import Problem
-from hubbub.service.records import RoundRecord, StudyRecord, check_client_name, sample_names
+from hubbub.service.records import RoundRecord, StudyRecord, check_client_name
 from hubbub.service.signing import SigningKey
 from hubbub.service.web import Unreachable, Web
 from hubbub.statistics.preparation import prepare
-
-BATCH = 200
-"""Samples in one upload."""
 
 
 @dataclass(frozen=True)
@@ -63,10 +60,10 @@ class Contributor:
             return
         key = self.key
         for position, (compute, session) in enumerate(zip(self.study.computes, self._sessions(), strict=True)):
-            parts = enrol_parts(digest(self.study), position, self.name, key.public(), session.opening)
+            parts = enrol_parts(digest(self.study), position, self.name, self.samples, key.public(), session.opening)
             content = {
-                "client": self.name, "token": token_for(token, compute.verify_key).hex(), "key": key.public().hex(),
-                "opening": session.opening.hex(), "signature": key.sign(ENROL, *parts).hex(),
+                "client": self.name, "samples": self.samples, "token": token_for(token, compute.verify_key).hex(),
+                "key": key.public().hex(), "opening": session.opening.hex(), "signature": key.sign(ENROL, *parts).hex(),
             }  # fmt: skip
             self.web.post(f"{compute.url}/v1/studies/{self.study.id}/enrolments", canonical(content))
         self.outbox.mark_enrolled(self.study.id, self.name)
@@ -132,22 +129,12 @@ class Contributor:
         return self.study.budget is None or fits(events, self.study.budget)
 
     def _make(self, record: RoundRecord, role: Study, rows: Floats) -> list[Parcel]:
-        """Sealed bodies for every Compute: single reports, or batches of many."""
+        """One sealed report for every Compute, of all samples together."""
         if rows.shape[0] != self.samples:
             raise invalid("rows", f"{self.samples}, as {self.name} was invited", rows.shape[0], "check the file")
         prepared, sessions = prepare(rows, record.steps), [session.short() for session in self._sessions()]
-        names, made = sample_names(self.name, self.samples), []
-        for part, start in enumerate(range(0, self.samples, BATCH)):
-            chosen = range(start, min(start + BATCH, self.samples))
-            reports = [
-                contribute(role, record.number, names[i], prepared[i], self.randomness, sessions=sessions)
-                for i in chosen
-            ]
-            for compute in range(role.computes):
-                bodies = [encode_report(each[compute]) for each in reports]
-                single = self.samples == 1
-                made.append(Parcel(compute, part, not single, bodies[0] if single else frame(bodies)))
-        return made
+        reports = contribute(role, record.number, self.name, prepared, self.randomness, sessions=sessions)
+        return [Parcel(compute, encode_report(report)) for compute, report in enumerate(reports)]
 
     def _send(self, record: RoundRecord, parcel: Parcel) -> None:
         """Send until it is confirmed; nothing but a clear refusal or silence ends this early."""
@@ -155,11 +142,9 @@ class Contributor:
         compute = self.study.computes[parcel.compute]
         url = f"{compute.url}/v1/studies/{quote(self.study.id)}/rounds/{record.number}/reports"
         try:
-            reply = self.web.post(url, parcel.body, kind=BATCH_TYPE if parcel.batch else REPORT_TYPE, headers=headers)
+            self.web.post(url, parcel.body, kind=REPORT_TYPE, headers=headers)
         except Problem as problem:
             raise _plainly(problem, compute.name) from None
-        for rejection in reply.json()["rejected"]:
-            raise _plainly(Problem(rejection["code"], rejection["detail"]), compute.name)
         self.outbox.mark_sent(self.study.id, self.name, record.number, parcel)
 
 
@@ -210,15 +195,15 @@ def _verified(study: StudyRecord, rounds: Iterable[dict[str, str]]) -> Iterable[
 def what_leaves(record: RoundRecord, role: Study, rows: Floats) -> list[str]:
     """What a data holder is shown first: what is computed, how it is hidden, and how much is sent."""
     plan = role.plan(record.number)
-    vector = plan.statistic.vectors(prepare(rows[:1], record.steps))[0]
-    sigma = plan.mechanism.sigma_client
-    long, short = 8 * plan.dimension, 32
+    vectors = plan.statistic.vectors(prepare(rows[:1000], record.steps))
+    sigma, samples = plan.mechanism.sigma_client, rows.shape[0]
+    together = "" if samples == 1 else f" and their sum over the {samples} samples is taken"
     return [
         f"round {record.number} ({record.label}): {plan.statistic.describe()['statistic']}, {plan.dimension} number(s) "
-        f"for each of {rows.shape[0]} sample(s), none larger than {plan.statistic.magnitude:.4g}",
-        f"before it leaves, noise of standard deviation {sigma:.4g} is added to every number; the first sample's "
-        f"numbers have a mean square of {float(np.mean(np.square(vector))):.4g} beside {sigma**2:.4g} of the noise",
-        f"it is split into {role.computes} shares, each uniform by itself: {long} bytes to one Compute, {short} to "
-        f"each other one, sealed with {role.keys[0].suite}",
+        f"from each of {samples} sample(s), none larger than {plan.statistic.magnitude:.4g}",
+        f"before they leave, noise of standard deviation {sigma:.4g} is added to every number{together}; a number's "
+        f"mean square is {float(np.mean(np.square(vectors))):.4g} beside {sigma**2:.4g} of the noise",
+        f"the result is split into {role.computes} shares, each uniform by itself: {8 * plan.dimension} bytes to one "
+        f"Compute, 32 to each other one, sealed with {role.keys[0].suite}",
         "the columns themselves are not sent, in no form",
-    ]  # fmt: skip
+    ]

@@ -6,9 +6,10 @@ import os
 import signal
 
 VARIABLE = "HUBBUB_CRASH"
+_PLACE = os.environ.get(VARIABLE)
 
 
 def point(name: str) -> None:
     """Die here, as with kill -9, where HUBBUB_CRASH names this place."""
-    if os.environ.get(VARIABLE) == name:
+    if name == _PLACE:
         os.kill(os.getpid(), signal.SIGKILL)

@@ -8,18 +8,14 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Row, select
-
 from hubbub.roles import Compute, Study
 from hubbub.securesum import PrivateKey, Session, join_session
 from hubbub.service import store as db
-from hubbub.service import tables
 from hubbub.service.canonical import digest, read_signed
 from hubbub.service.records import RoundRecord, StudyRecord
 from hubbub.service.store import Store
 
-_MOST_MEMBERS, _MOST_ROUNDS = 100_000, 256
-_AT_ONCE = 500
+_MOST_MEMBERS, _MOST_ROUNDS, _MOST_STUDIES = 100_000, 256, 256
 
 
 @dataclass(frozen=True)
@@ -44,9 +40,18 @@ def parsed_round(study: bytes, data: bytes) -> tuple[RoundRecord, Study]:
     return record, record.checked(parsed_study(study))
 
 
-def joined(opening: bytes, key: PrivateKey, study: StudyRecord, client: str, position: int) -> Session:
+def joined(opening: bytes, key: PrivateKey, study: bytes, client: str, position: int) -> Session:
     """The session of an enrolment, by its short name; or CannotOpen."""
-    return join_session(opening, key, digest(study), client, position).short()
+    return join_session(opening, key, study, client, position).short()
+
+
+@dataclass(frozen=True)
+class Registered:
+    """A study, its digest, and this Compute's place in it."""
+
+    record: StudyRecord
+    digest: bytes
+    position: int
 
 
 @dataclass(frozen=True)
@@ -55,9 +60,20 @@ class Known:
 
     store: Store
     key: PrivateKey = field(repr=False)
+    _studies: dict[str, Registered] = field(default_factory=dict, repr=False)
     _rounds: dict[tuple[str, int], Compute] = field(default_factory=dict, repr=False)
     _members: dict[tuple[str, str], Member] = field(default_factory=dict, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def study(self, study: str) -> Registered:
+        """A registered study, or the problem not-found."""
+        if (found := self._studies.get(study)) is None:
+            with self.store.read() as connection:
+                row = db.find_study(connection, study)
+            record = parsed_study(row.record)
+            found = Registered(record, digest(record), row.position)
+            self._keep(self._studies, {study: found}, _MOST_STUDIES)
+        return found
 
     def round(self, study: str, number: int) -> Compute:
         """This Compute's part in a round, or the problem not-found."""
@@ -77,17 +93,16 @@ class Known:
             found |= fresh
         return found
 
+    def remember(self, study: str, member: Member) -> None:
+        """One who has just enrolled."""
+        self._keep(self._members, {(study, member.client): member}, _MOST_MEMBERS)
+
     def _load(self, study: str, names: list[str]) -> dict[str, Member]:
         """From the store, with a key agreement each."""
-        clients, rows = tables.clients, list[Row[Any]]()
+        about = self.study(study)
         with self.store.read() as connection:
-            about = db.find_study(connection, study)
-            for start in range(0, len(names), _AT_ONCE):
-                chosen = clients.c.client.in_(names[start : start + _AT_ONCE])
-                query = select(clients).where(clients.c.study == study, chosen, clients.c.opening.is_not(None))
-                rows += connection.execute(query).all()
-        record = parsed_study(about.record)
-        sessions = (joined(row.opening, self.key, record, row.client, about.position) for row in rows)
+            rows = [row for row in db.clients_of(connection, study, names).values() if row.opening is not None]
+        sessions = (joined(row.opening, self.key, about.digest, row.client, about.position) for row in rows)
         return {row.client: Member(row.client, row.samples, each) for row, each in zip(rows, sessions, strict=True)}
 
     def _keep(self, memory: dict[Any, Any], fresh: dict[Any, Any], most: int) -> None:

@@ -1,10 +1,9 @@
-"""What travels besides records: uploads of one report or many, tokens, and a Compute's signed sum."""
+"""What travels besides records and reports: enrolments, tokens, and a Compute's signed sum."""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -15,7 +14,6 @@ from hubbub.securesum.codec import unpack
 from hubbub.service.signing import SIGNATURE_BYTES, SigningKey, verified
 
 REPORT_TYPE = "application/octet-stream"
-BATCH_TYPE = "application/vnd.hubbub.reports"
 JSON_TYPE = "application/json"
 PROBLEM_TYPE = "application/problem+json"
 EVENT = "hubbub-event"
@@ -24,26 +22,9 @@ ENROL, SUM = b"hubbub enrol v1", b"hubbub sum v1"
 TOKEN_BYTES = 32
 
 
-def frame(reports: Iterable[bytes]) -> bytes:
-    """Many reports in one body, each with its length before it (4 bytes)."""
-    return pack(*reports)
-
-
-def frames(body: bytes) -> Iterator[bytes]:
-    """The inverse of `frame`; refuses a body that ends in the middle of a report."""
-    position = 0
-    while position < len(body):
-        end = position + 4
-        length = int.from_bytes(body[position:end], "big")
-        position = end + length
-        if end > len(body) or position > len(body) or not length:
-            raise MalformedMessage("batch is truncated or holds an empty report; send it again whole")
-        yield body[end:position]
-
-
-def enrol_parts(study: bytes, compute: int, client: str, key: bytes, opening: bytes) -> tuple[bytes, ...]:
-    """What a client signs when it enrols: that it holds the key, and that the session is its own."""
-    return study, compute.to_bytes(2, "big"), client.encode(), key, opening
+def enrol_parts(study: bytes, compute: int, client: str, samples: int, key: bytes, opening: bytes) -> tuple[bytes, ...]:
+    """What a client signs when it enrols: its key, how many samples it holds, and the session that is its own."""
+    return study, compute.to_bytes(2, "big"), client.encode(), samples.to_bytes(4, "big"), key, opening
 
 
 def token_for(token: bytes, verify_key: bytes) -> bytes:

@@ -11,15 +11,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Connection, Row, func, insert, select, update
+from sqlalchemy import Connection, Row, func, insert, select
 
 from hubbub.errors import CannotOpen, InvalidInput
 from hubbub.privacy import GaussianEvent, epsilon_spent, fits
-from hubbub.securesum import PrivateKey
+from hubbub.securesum import PrivateKey, Session
 from hubbub.service import store as db
 from hubbub.service import tables
 from hubbub.service.canonical import Record, check_signature, digest, instant, read_signed
-from hubbub.service.known import Known, joined, parsed_study
+from hubbub.service.known import Known, Member, joined
 from hubbub.service.messages import ENROL, enrol_parts, token_digest
 from hubbub.service.problems import Problem
 from hubbub.service.records import InvitationRecord, RoundRecord, StudyRecord, check_client_name, read_study
@@ -151,6 +151,7 @@ class Enrolment:
 
     study: str
     client: str
+    samples: int
     token: bytes = field(repr=False)
     key: bytes
     opening: bytes = field(repr=False)
@@ -160,47 +161,66 @@ class Enrolment:
 
 def enrol(node: Node, enrolments: Sequence[Enrolment]) -> list[Receipt | Problem]:
     """Bind each client's key and session to its name: once, against its token; the same again changes nothing."""
-    refused = [_fault(node, each) for each in enrolments]
-    with node.store.write("enrolled") as connection:
-        return [
-            _enrol(connection, node, each) if problem is None else problem
-            for each, problem in zip(enrolments, refused, strict=True)
-        ]
+    outcomes = dict[int, Receipt | Problem]()
+    for study in dict.fromkeys(each.study for each in enrolments):
+        mine = [i for i, each in enumerate(enrolments) if each.study == study]
+        outcomes |= zip(mine, _enrol(node, study, [enrolments[i] for i in mine]), strict=True)
+    return [outcomes[i] for i in range(len(enrolments))]
 
 
-def _fault(node: Node, enrolment: Enrolment) -> Problem | None:
-    """What is wrong with the enrolment itself, if anything is."""
+def _enrol(node: Node, study_id: str, enrolments: Sequence[Enrolment]) -> list[Receipt | Problem]:
     try:
-        study, position = known_study(node, enrolment.study)
+        study, position = known_study(node, study_id)
+    except Problem as problem:
+        return [problem] * len(enrolments)
+    sessions = [_session(node, study, position, each) for each in enrolments]
+    outcomes, fresh = list[Receipt | Problem](), dict[str, Enrolment]()
+    with node.store.write("enrolled") as connection:
+        invited = db.clients_of(connection, study_id, [each.client for each in enrolments])
+        for each, session in zip(enrolments, sessions, strict=True):
+            known = fresh.get(each.client) or invited.get(each.client)
+            outcome = session if isinstance(session, Problem) else _bound(invited.get(each.client), known, each)
+            outcomes.append(outcome)
+            if isinstance(outcome, Receipt) and outcome.new:
+                fresh[each.client] = each
+                event, client = outcome.event, each.client
+                db.bind_client(connection, study_id, client, each.key, each.opening, event)
+                db.write_audit(
+                    connection, node.clock(), "enrolled", study_id, event=event, other=each.other, client=client
+                )
+    for each, session in zip(enrolments, sessions, strict=True):
+        if fresh.get(each.client) is each and not isinstance(session, Problem):
+            node.known.remember(study_id, Member(each.client, each.samples, session))
+    return outcomes
+
+
+def _session(node: Node, study: StudyRecord, position: int, enrolment: Enrolment) -> Session | Problem:
+    """The session that the client opened and signed, or what is wrong with it."""
+    try:
         name = check_client_name(enrolment.client)
-        parts = enrol_parts(digest(study), position, name, enrolment.key, enrolment.opening)
+        mark, samples = node.known.study(enrolment.study).digest, enrolment.samples
+        parts = enrol_parts(mark, position, name, samples, enrolment.key, enrolment.opening)
         if not verified(enrolment.key, enrolment.signature, ENROL, *parts):
             return Problem("bad-signature", "enrolment must be signed with the key that it brings; sign it again")
-        joined(enrolment.opening, node.keys.seal, study, name, position)
-    except Problem as problem:
-        return problem
+        return joined(enrolment.opening, node.keys.seal, mark, name, position)
     except CannotOpen:
         return Problem("cannot-open", "session must be opened to this Compute's key; take it from the study")
     except InvalidInput as error:
         return Problem("invalid-record", str(error))
-    return None
 
 
-def _enrol(connection: Connection, node: Node, enrolment: Enrolment) -> Receipt | Problem:
-    study_id, client, event = enrolment.study, enrolment.client, db.new_event()
-    row = _client(connection, study_id, client)
-    stored = b"" if row is None else row.token
-    if not hmac.compare_digest(stored, token_digest(enrolment.token)) or row is None:
+def _bound(invited: Row[Any] | None, known: Row[Any] | Enrolment | None, enrolment: Enrolment) -> Receipt | Problem:
+    """What becomes of an enrolment whose signature is good; `known` is who has the name already."""
+    event, stored = db.new_event(), b"" if invited is None else invited.token
+    if not hmac.compare_digest(stored, token_digest(enrolment.token)) or invited is None:
         return Problem("bad-token", "token must be the one that the client was given; ask the analyst for it")
-    if row.key is not None:
-        if (row.key, row.opening) != (enrolment.key, enrolment.opening):
-            return Problem("already-enrolled", f"client {client} has enrolled with another key; use that one")
+    if enrolment.samples != invited.samples:
+        samples = f"{invited.samples}, as the analyst invited {enrolment.client}, got {enrolment.samples}"
+        return Problem("invalid-record", f"samples must number {samples}; agree on the number first")
+    if known is not None and known.key is not None:
+        if (known.key, known.opening) != (enrolment.key, enrolment.opening):
+            return Problem("already-enrolled", f"client {enrolment.client} has enrolled otherwise; use that key")
         return Receipt(event, new=False)
-    mine = (tables.clients.c.study == study_id) & (tables.clients.c.client == client)
-    values = {"key": enrolment.key, "opening": enrolment.opening, "event": event}
-    connection.execute(update(tables.clients).where(mine).values(**values))
-    other = enrolment.other
-    db.write_audit(connection, node.clock(), "enrolled", study_id, event=event, other=other, client=client)
     return Receipt(event)
 
 
@@ -258,9 +278,8 @@ def _charge(connection: Connection, study: StudyRecord, study_id: str, record: R
 
 def known_study(node: Node, study_id: str) -> tuple[StudyRecord, int]:
     """The study and this Compute's place in it."""
-    with node.store.read() as connection:
-        row = db.find_study(connection, study_id)
-    return parsed_study(row.record), row.position
+    found = node.known.study(study_id)
+    return found.record, found.position
 
 
 def check_analyst(study: StudyRecord, record: Record, signature: bytes) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from hubbub.service.messages import BATCH_TYPE, JSON_TYPE, PROBLEM_TYPE, REPORT_TYPE
+from hubbub.service.messages import JSON_TYPE, PROBLEM_TYPE, REPORT_TYPE
 from hubbub.service.problems import KINDS
 
 Schema = dict[str, Any]
@@ -39,8 +39,7 @@ _TEXT, _WHOLE, _YES, _HEX = (
 )
 _RECEIPT = _object("event", "new", event=_TEXT, new=_YES, study=_TEXT)
 _SIGNED = _object(record={"type": "object"}, signature={"type": "string", "pattern": "^[0-9a-f]{128}$"})
-_REJECTED = {"type": "array", "items": _object(client=_TEXT, code=_TEXT, detail=_TEXT)}
-_TAKEN = _object(accepted=_WHOLE, known=_WHOLE, rejected=_REJECTED)
+_TAKEN = _object(samples=_WHOLE, new=_YES)
 _KEYS = _object(hubbub=_WHOLE, name=_TEXT, suite=_TEXT, key=_HEX, verify_key=_HEX, time={"type": "number"})
 _STUDIES = _object(studies={"type": "array", "items": _object(study=_TEXT, title=_TEXT)})
 _ROUND = _object(
@@ -53,7 +52,7 @@ _ROUND = _object(
 )
 _ROUNDS = _object(study=_TEXT, rounds={"type": "array", "items": _ROUND})
 _ROSTERS = _object(rosters={"type": "array", "items": _TEXT})
-_ENROLMENT = _object(client=_TEXT, token=_HEX, key=_HEX, opening=_HEX, signature=_HEX)
+_ENROLMENT = _object(client=_TEXT, samples=_WHOLE, token=_HEX, key=_HEX, opening=_HEX, signature=_HEX)
 _STATUS = _object(status=_TEXT)
 _BINARY: Schema = {"type": "string", "format": "binary"}
 
@@ -87,8 +86,8 @@ OPERATIONS = (
     Operation("post", f"{_S}/rounds", "Open a round; the ledger is charged.", (_STUDY,), **_SENT),
     Operation("get", f"{_S}/rosters", "Signed rosters held here.", (_STUDY, _COMPUTE), answer=(JSON_TYPE, _ROSTERS)),
     Operation(
-        "post", f"{_R}/reports", "Upload one report or a batch; the same bytes again change nothing.",
-        (_STUDY, _NUMBER, _CLIENT), {REPORT_TYPE: _BINARY, BATCH_TYPE: _BINARY},
+        "post", f"{_R}/reports", "Upload a client's report of all its samples; the same bytes again change nothing.",
+        (_STUDY, _NUMBER, _CLIENT), {REPORT_TYPE: _BINARY},
         answer=(JSON_TYPE, _TAKEN),
     ),
     Operation("post", f"{_R}/close", "End the round; signed by the analyst.", (_STUDY, _NUMBER), **_SENT),

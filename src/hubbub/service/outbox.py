@@ -25,9 +25,9 @@ CREATE TABLE IF NOT EXISTS sessions (study TEXT, client TEXT, compute INTEGER, o
                                      secret BLOB NOT NULL, PRIMARY KEY (study, client, compute));
 CREATE TABLE IF NOT EXISTS rounds (study TEXT, client TEXT, number INTEGER, digest BLOB NOT NULL,
                                    noise_multiplier REAL NOT NULL, PRIMARY KEY (study, client, number));
-CREATE TABLE IF NOT EXISTS parcels (study TEXT, client TEXT, number INTEGER, compute INTEGER, part INTEGER,
-                                    batch INTEGER NOT NULL, body BLOB NOT NULL, sent INTEGER NOT NULL,
-                                    PRIMARY KEY (study, client, number, compute, part));
+CREATE TABLE IF NOT EXISTS parcels (study TEXT, client TEXT, number INTEGER, compute INTEGER,
+                                    body BLOB NOT NULL, sent INTEGER NOT NULL,
+                                    PRIMARY KEY (study, client, number, compute));
 """
 
 
@@ -36,8 +36,6 @@ class Parcel:
     """One body for one Compute."""
 
     compute: int
-    part: int
-    batch: bool
     body: bytes = field(repr=False)
     sent: bool = False
 
@@ -106,18 +104,15 @@ class Outbox:
             raise InvalidInput(
                 f"round {number} must be the one that {client} has answered, got another in its place; do not take part"
             )
-        query = (
-            "SELECT compute, part, batch, body, sent FROM parcels WHERE study = ? AND client = ? AND number = ? "
-            "ORDER BY part, compute"
-        )
+        query = "SELECT compute, body, sent FROM parcels WHERE study = ? AND client = ? AND number = ? ORDER BY compute"
         rows = self._run(query, (study, client, number))
-        return [Parcel(compute, part, bool(batch), body, bool(sent)) for compute, part, batch, body, sent in rows]
+        return [Parcel(compute, body, bool(sent)) for compute, body, sent in rows]
 
     def put(
         self, study: str, client: str, number: int, digest: bytes, noise_multiplier: float, parcels: Sequence[Parcel]
     ) -> None:
         """Store all parcels of a round, or none: before any of them is sent."""
-        rows = [(study, client, number, p.compute, p.part, int(p.batch), p.body) for p in parcels]
+        rows = [(study, client, number, parcel.compute, parcel.body) for parcel in parcels]
         with self._lock:
             self._db.execute("PRAGMA synchronous=FULL")
             self._db.execute("BEGIN IMMEDIATE")
@@ -125,7 +120,7 @@ class Outbox:
                 self._db.execute(
                     "INSERT INTO rounds VALUES (?, ?, ?, ?, ?)", (study, client, number, digest, noise_multiplier)
                 )
-                self._db.executemany("INSERT INTO parcels VALUES (?, ?, ?, ?, ?, ?, ?, 0)", rows)
+                self._db.executemany("INSERT INTO parcels VALUES (?, ?, ?, ?, ?, 0)", rows)
                 self._db.execute("COMMIT")
             except BaseException:
                 self._db.execute("ROLLBACK")
@@ -134,8 +129,8 @@ class Outbox:
     def mark_sent(self, study: str, client: str, number: int, parcel: Parcel) -> None:
         """Remember that the Compute has confirmed this parcel."""
         self._run(
-            "UPDATE parcels SET sent = 1 WHERE study = ? AND client = ? AND number = ? AND compute = ? AND part = ?",
-            (study, client, number, parcel.compute, parcel.part),
+            "UPDATE parcels SET sent = 1 WHERE study = ? AND client = ? AND number = ? AND compute = ?",
+            (study, client, number, parcel.compute),
         )
 
     def _run(self, query: str, values: tuple[object, ...], *, durable: bool = False) -> list[Any]:

@@ -310,26 +310,8 @@ def read_study(data: bytes) -> StudyRecord:
 
 
 def check_client_name(name: object) -> str:
-    """A client's own name; '/' is kept for the samples that it holds."""
-    client = text("client", name, 100)
-    if "/" in client:
-        raise invalid("client", "a name without '/'", client, "'/' separates a client from its samples' numbers")
-    return client
-
-
-def sample_names(client: str, samples: int) -> list[str]:
-    """What the samples of a client are called in rosters: the client itself, or client/0, client/1, .."""
-    return [client] if samples == 1 else [f"{client}/{number}" for number in range(samples)]
-
-
-def owns(client: str, samples: int, name: str) -> bool:
-    """True where this is the name of one of the client's samples."""
-    if samples == 1:
-        return name == client
-    owner, slash, number = name.rpartition("/")
-    return owner == client and bool(slash) and number.isascii() and number.isdigit() and (
-        str(int(number)) == number and int(number) < samples
-    )  # fmt: skip
+    """What a client is called in rosters."""
+    return text("client", name, 100)
 
 
 def _check_version(content: Content) -> None:

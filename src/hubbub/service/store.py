@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Row, create_engine, delete, event, func, insert, select, update
+from sqlalchemy import Connection, Engine, Row, bindparam, create_engine, delete, event, func, insert, select, update
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError
 
@@ -19,6 +19,18 @@ from hubbub.service.tables import State
 
 _BUSY_SECONDS = 30
 _AT_ONCE = 500  # values in one IN (...)
+_CLIENTS = select(tables.clients).where(
+    tables.clients.c.study == bindparam("study"), tables.clients.c.client.in_(bindparam("names", expanding=True))
+)
+_ROUND = select(tables.rounds).where(
+    tables.rounds.c.study == bindparam("study"), tables.rounds.c.number == bindparam("number")
+)
+_ROUND_LOCKED = _ROUND.with_for_update(read=True)
+_HELD = select(tables.reports.c.client, tables.reports.c.digest).where(
+    tables.reports.c.study == bindparam("study"),
+    tables.reports.c.number == bindparam("number"),
+    tables.reports.c.client.in_(bindparam("names", expanding=True)),
+)
 
 
 class Store:
@@ -107,8 +119,7 @@ def find_study(connection: Connection, study: str) -> Row[Any]:
 
 def find_round(connection: Connection, study: str, number: int, *, lock: bool = False) -> Row[Any]:
     """The round, or the problem not-found. With `lock` its state stays as it is until the transaction ends."""
-    query = select(tables.rounds).where(_round(tables.rounds, study, number))
-    row = connection.execute(query.with_for_update(read=True) if lock else query).one_or_none()
+    row = connection.execute(_ROUND_LOCKED if lock else _ROUND, {"study": study, "number": number}).one_or_none()
     if row is None:
         raise Problem("not-found", f"round must be open here, got round={number}; wait until the analyst opens it")
     return row
@@ -134,13 +145,27 @@ def move(
     return connection.execute(query.values(state=after, changed=time, **values)).rowcount == 1
 
 
-def held_digests(connection: Connection, study: str, number: int, names: Sequence[str]) -> dict[str, bytes]:
-    """What has been accepted already of these samples."""
-    columns = select(tables.reports.c.client, tables.reports.c.digest).where(_round(tables.reports, study, number))
-    found: dict[str, bytes] = {}
+def clients_of(connection: Connection, study: str, names: Sequence[str]) -> dict[str, Row[Any]]:
+    """Those of the names who are invited."""
+    found: dict[str, Row[Any]] = {}
     for start in range(0, len(names), _AT_ONCE):
-        query = columns.where(tables.reports.c.client.in_(names[start : start + _AT_ONCE]))
-        found.update((row.client, row.digest) for row in connection.execute(query))
+        rows = connection.execute(_CLIENTS, {"study": study, "names": names[start : start + _AT_ONCE]})
+        found.update((row.client, row) for row in rows)
+    return found
+
+
+def bind_client(connection: Connection, study: str, client: str, key: bytes, opening: bytes, event: str) -> None:
+    """Write down how a client has enrolled."""
+    mine = (tables.clients.c.study == study) & (tables.clients.c.client == client)
+    connection.execute(update(tables.clients).where(mine).values(key=key, opening=opening, event=event))
+
+
+def held_digests(connection: Connection, study: str, number: int, names: Sequence[str]) -> dict[str, bytes]:
+    """What has been accepted already of these clients."""
+    place, found = {"study": study, "number": number}, dict[str, bytes]()
+    for start in range(0, len(names), _AT_ONCE):
+        rows = connection.execute(_HELD, place | {"names": names[start : start + _AT_ONCE]})
+        found.update((row.client, row.digest) for row in rows)
     return found
 
 
@@ -151,15 +176,22 @@ def add_reports(connection: Connection, rows: Sequence[Mapping[str, object]]) ->
 
 
 def roster_now(connection: Connection, study: str, number: int) -> tuple[str, ...]:
-    """The samples whose report is held, sorted."""
+    """The clients whose report is held, sorted."""
     query = select(tables.reports.c.client).where(_round(tables.reports, study, number))
     return tuple(sorted(connection.execute(query).scalars()))
 
 
-def count_reports(connection: Connection, study: str, number: int) -> int:
-    """How many reports are held (or were, before they were scrubbed)."""
-    query = select(func.count()).select_from(tables.reports).where(_round(tables.reports, study, number))
-    return int(connection.execute(query).scalar_one())
+def count_samples(connection: Connection, study: str, number: int) -> int:
+    """Of how many samples reports are held (or were, before they were scrubbed)."""
+    total = func.coalesce(func.sum(tables.reports.c.samples), 0)
+    return int(connection.execute(select(total).where(_round(tables.reports, study, number))).scalar_one())
+
+
+def samples_of(connection: Connection, study: str, number: int) -> dict[str, int]:
+    """How many samples each client holds whose report is held."""
+    columns = select(tables.reports.c.client, tables.reports.c.samples)
+    rows = connection.execute(columns.where(_round(tables.reports, study, number)))
+    return {row.client: row.samples for row in rows}
 
 
 def stream_reports(connection: Connection, study: str, number: int, size: int) -> Iterator[Sequence[Row[Any]]]:
@@ -211,7 +243,7 @@ def refund(connection: Connection, study: str, number: int) -> None:
 
 def add_counts(connection: Connection, counts: Mapping[str, int]) -> None:
     """Raise the counters, always in the same order, so that two transactions never wait for each other."""
-    for name, value in sorted(counts.items()):
+    for name, value in sorted((name, value) for name, value in counts.items() if value):
         raised = update(tables.counters).where(tables.counters.c.name == name)
         raised = raised.values(value=tables.counters.c.value + value)
         first = insert(tables.counters).values(name=name, value=value)

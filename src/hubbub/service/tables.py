@@ -41,9 +41,10 @@ reports = Table(
     Column("study", String(64), primary_key=True),
     Column("number", Integer, primary_key=True),
     Column("client", String(128), primary_key=True),
-    Column("owner", String(128), nullable=False),  # the client that enrolled
+    Column("samples", Integer, nullable=False),  # that it holds
     Column("digest", LargeBinary, nullable=False),
     Column("body", LargeBinary),  # scrubbed after release or refusal
+    Column("other", String(64)),  # the client's event
     ForeignKeyConstraint(["study", "number"], ["rounds.study", "rounds.number"]),
 )  # fmt: skip
 

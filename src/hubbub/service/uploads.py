@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -14,10 +14,8 @@ from hubbub.roles import Compute, check_address, open_report
 from hubbub.securesum import Report, Session, Share, decode_report
 from hubbub.service import store as db
 from hubbub.service.known import Member
-from hubbub.service.messages import frames
 from hubbub.service.node import Node
 from hubbub.service.problems import Problem
-from hubbub.service.records import owns
 
 
 @dataclass(frozen=True)
@@ -28,25 +26,16 @@ class Upload:
     number: int
     client: str
     body: bytes = field(repr=False)
-    batch: bool = False
-
-
-@dataclass(frozen=True)
-class Rejection:
-    """A report that was not taken."""
-
-    name: str
-    code: str
-    detail: str
+    other: str | None = None
+    """The sender's event, for the audit."""
 
 
 @dataclass(frozen=True)
 class Taken:
-    """What became of an upload: reports new to this Compute, known ones, and those it rejects."""
+    """A report that counts: for how many samples, and whether it came for the first time."""
 
-    fresh: int = 0
-    known: int = 0
-    rejected: tuple[Rejection, ...] = ()
+    samples: int
+    new: bool
 
 
 Outcome = Taken | Problem
@@ -56,10 +45,9 @@ Outcome = Taken | Problem
 class _Checked:
     """A report that has been opened and belongs to its sender."""
 
-    name: str
-    owner: str
+    member: Member
     digest: bytes
-    body: bytes = field(repr=False)
+    upload: Upload
 
 
 def accept_uploads(node: Node, uploads: Sequence[Upload]) -> list[Outcome]:
@@ -81,32 +69,23 @@ def _accept_round(node: Node, study_id: str, number: int, uploads: Sequence[Uplo
     with node.store.write("accepted") as connection:
         row = db.find_round(connection, study_id, number, lock=True)
         is_open = row.state == "open" and node.clock() < row.deadline
-        return list(_write(connection, study_id, number, is_open, checked))
+        return _write(connection, study_id, number, is_open, checked)
 
 
-def _check(compute: Compute, member: Member | None, upload: Upload) -> Problem | tuple[list[_Checked], list[Rejection]]:
-    """The upload's good reports and the others, or why the whole of it is refused."""
+def _check(compute: Compute, member: Member | None, upload: Upload) -> Problem | _Checked:
+    """The report, if this client sealed it for this round and this Compute."""
     if member is None:
         return Problem("unknown-client", f"client must be enrolled, got client={upload.client[:100]}; enrol it first")
     try:
-        bodies = list(frames(upload.body)) if upload.batch else [upload.body]
+        report = decode_report(upload.body)
+        if report.client != member.client:
+            return Problem("wrong-client", f"report must be of {member.client}, got another's; send your own")
+        open_in_session(compute, report, member.session)
+    except ReportRejected as error:
+        return Problem(error.reason, str(error))
     except MalformedMessage as error:
         return Problem("malformed", str(error))
-    good, rejected = [], []
-    for body in bodies:
-        name = ""
-        try:
-            report = decode_report(body)
-            name = report.client
-            if not owns(member.client, member.samples, name):
-                raise ReportRejected("wrong-client", f"report must be for a sample of {member.client}, got another's")
-            open_in_session(compute, report, member.session)
-            good.append(_Checked(name, member.client, hashlib.sha256(body).digest(), body))
-        except ReportRejected as error:
-            rejected.append(Rejection(name, error.reason, str(error)))
-        except MalformedMessage as error:
-            rejected.append(Rejection(name, "malformed", str(error)))
-    return good, rejected
+    return _Checked(member, hashlib.sha256(upload.body).digest(), upload)
 
 
 def open_in_session(compute: Compute, report: Report, session: Session) -> Share:
@@ -118,47 +97,29 @@ def open_in_session(compute: Compute, report: Report, session: Session) -> Share
 
 
 def _write(
-    connection: Connection,
-    study_id: str,
-    number: int,
-    is_open: bool,
-    checked: Sequence[Problem | tuple[list[_Checked], list[Rejection]]],
-) -> Iterator[Outcome]:
-    """Hold what is new, count what is known, reject what differs from what is held."""
-    names = [report.name for item in checked if not isinstance(item, Problem) for report in item[0]]
+    connection: Connection, study_id: str, number: int, is_open: bool, checked: Sequence[Problem | _Checked]
+) -> list[Outcome]:
+    """Hold what is new, confirm what is known, reject what differs from what is held."""
+    names = [item.member.client for item in checked if not isinstance(item, Problem)]
     held, rows, outcomes = db.held_digests(connection, study_id, number, names), [], list[Outcome]()
     for item in checked:
         if isinstance(item, Problem):
             outcomes.append(item)
             continue
-        fresh, known, rejected = 0, 0, list(item[1])
-        for report in item[0]:
-            before = held.get(report.name)
-            if before == report.digest:
-                known += 1
-            elif before is not None:
-                rejected.append(Rejection(report.name, "duplicate", f"{report.name} has sent another report already"))
-            elif not is_open:
-                rejected.append(Rejection(report.name, "closed", "round takes no more reports; it came too late"))
-            else:
-                held[report.name] = report.digest
-                rows.append({"study": study_id, "number": number, "client": report.name, "owner": report.owner,
-                             "digest": report.digest, "body": report.body})  # fmt: skip
-                fresh += 1
-        outcomes.append(Taken(fresh, known, tuple(rejected)))
+        name, samples = item.member.client, item.member.samples
+        before = held.get(name)
+        if before == item.digest:
+            outcomes.append(Taken(samples, new=False))
+        elif before is not None:
+            outcomes.append(Problem("duplicate", f"{name} has sent another report already; that one counts"))
+        elif not is_open:
+            outcomes.append(Problem("closed", "round takes no more reports; it came too late"))
+        else:
+            held[name] = item.digest
+            rows.append({"study": study_id, "number": number, "client": name, "samples": samples,
+                         "digest": item.digest, "body": item.upload.body, "other": item.upload.other})  # fmt: skip
+            outcomes.append(Taken(samples, new=True))
     db.add_reports(connection, rows)
-    counts = _counts(outcomes)
-    db.add_counts(connection, counts)
-    return iter(outcomes)
-
-
-def _counts(outcomes: Sequence[Outcome]) -> dict[str, int]:
-    """How far each counter is raised: accepted reports, and every reason of a rejection."""
-    counts: dict[str, int] = {}
-    for outcome in outcomes:
-        if isinstance(outcome, Problem):
-            continue  # the application counts whole refusals
-        names = ["accepted"] * outcome.fresh + ["repeated"] * outcome.known
-        for name in [*names, *(f"rejected:{rejection.code}" for rejection in outcome.rejected)]:
-            counts[name] = counts.get(name, 0) + 1
-    return counts
+    repeated = sum(isinstance(outcome, Taken) and not outcome.new for outcome in outcomes)
+    db.add_counts(connection, {"accepted": len(rows), "repeated": repeated})
+    return outcomes
