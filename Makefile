@@ -3,19 +3,19 @@ PYTHON ?= python3
 BIN := .venv/bin
 ALL_EXTRAS := service,postgresql,spark,vi,experiments,dev
 
-.PHONY: demo test test-all test-fast lint format bench setup java clean
+.PHONY: demo test test-all test-fast lint format bench setup packages clean
 
 demo: .venv/demo.stamp
 	$(BIN)/hubbub demo
 
 # Four processes on two cores: many tests wait for others, Computes that they kill among them.
-test: .venv/dev.stamp java
+test: .venv/dev.stamp packages
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 4 -m "not long"
 
-test-all: .venv/dev.stamp java
+test-all: .venv/dev.stamp packages
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 4
 
-test-fast: .venv/dev.stamp java
+test-fast: .venv/dev.stamp packages
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 4 -m "not slow and not long"
 
 lint: .venv/dev.stamp
@@ -28,13 +28,9 @@ format: .venv/dev.stamp
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# The tests of the Spark engine need Java.
-java:
-	@command -v java >/dev/null || [ -x "$$JAVA_HOME/bin/java" ] || { \
-	  if command -v apt-get >/dev/null && { [ "$$(id -u)" = 0 ] || command -v sudo >/dev/null; }; then \
-	    sudo=; [ "$$(id -u)" = 0 ] || sudo=sudo; \
-	    { $$sudo apt-get install -y -q openjdk-17-jre-headless || { $$sudo apt-get update -q && $$sudo apt-get install -y -q openjdk-17-jre-headless; }; } >/dev/null; \
-	  fi; command -v java >/dev/null; } || { echo 'java must be on the path for the Spark engine, got none; install Java 17 (openjdk-17-jre-headless)' >&2; exit 1; }
+# Java for Spark, PostgreSQL and a browser for the service.
+packages:
+	@sh tests/packages.sh
 
 bench: .venv/demo.stamp
 	$(BIN)/python benchmarks/local_engine.py

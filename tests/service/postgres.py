@@ -26,8 +26,8 @@ class PrivatePostgres:
         self._run("initdb", "-D", self.folder / "data", "-U", "hubbub", "--auth=trust", "--no-sync")
         self.start()
 
-    def _run(self, *command: object) -> None:
-        subprocess.run([str(part) for part in command], check=True, user=self._user, cwd=self.folder,
+    def _run(self, program: str, *arguments: object) -> None:
+        subprocess.run([str(part) for part in (found(program), *arguments)], check=True, user=self._user, cwd=self.folder,
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
 
     def start(self) -> None:
@@ -52,5 +52,10 @@ class PrivatePostgres:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
+def found(program: str) -> str | None:
+    """Debian keeps the server's programs off the path."""
+    return shutil.which(program) or next(map(str, sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{program}"))), None)
+
+
 def available() -> bool:
-    return shutil.which("initdb") is not None and shutil.which("pg_ctl") is not None
+    return found("initdb") is not None and found("pg_ctl") is not None

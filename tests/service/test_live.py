@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
@@ -26,6 +27,9 @@ from hubbub.service.messages import REPORT_TYPE
 from hubbub.service.node import Limits
 from hubbub.service.outbox import Outbox
 from hubbub.service.problems import Problem
+from hubbub.service.records import RosterRecord
+from hubbub.service.signing import SigningKey
+from hubbub.service.store import Store
 from hubbub.service.web import Patience, Unreachable, Web
 from service.live import LiveStudy, N
 from service.postgres import PrivatePostgres
@@ -213,7 +217,7 @@ def test_misdirected_replayed_and_repeated_reports(opened):
     refused(post(study, record, "c3", 0, second), 409, "duplicate")
     refused(post(study, record, "nobody", 0, b"x"), 403, "unknown-client")
     role, own = record.checked(study.study), start_session(study.study.computes[0].key, digest(study.study), "c0", 0)
-    known = study.clients["c0"]._sessions()[0].short()
+    known = study.clients["c0"].identity.sessions[0].short()
     forged = [own, own.short(), Session(known.opening, own.secret)]
     for session, code, status in zip(
         forged, ("wrong-session", "wrong-session", "cannot-open"), (401, 401, 422), strict=True
@@ -222,6 +226,22 @@ def test_misdirected_replayed_and_repeated_reports(opened):
         refused(post(study, record, "c0", 0, encode_report(report)), status, code)
     rises = {"wrong-session": 2}
     assert {code: study.counter(0, code) - before[code] for code in counters} == {c: rises.get(c, 1) for c in counters}
+
+
+def test_a_forged_roster_is_refused_and_counted(opened):
+    study, record = opened
+    study.send(record)
+    study.analyst.close(record)
+    study.analyst.release(record)
+    roster = RosterRecord(digest(study.study), digest(record), 0, 1, ("c0",), "e")
+    before = study.counter(0, "bad-signature")
+    forged = sign_record(roster, SigningKey.generate())
+    refused(
+        httpx.post(study.url(0, "/rounds/0/rosters"), content=forged, headers={"content-type": "application/json"}),
+        401,
+        "bad-signature",
+    )
+    assert study.counter(0, "bad-signature") == before + 1
 
 
 def test_addresses_types_and_headers_that_are_wrong(opened):
@@ -313,7 +333,12 @@ def test_logs_are_json_and_hold_no_secret(live: LocalComputes, opened):
     for line in text.splitlines():
         assert json.loads(line)["event"]
     keys = json.loads((live.computes[0].folder / "keys.json").read_text())
-    for secret in (keys["seal"], keys["sign"], study.tokens["c0"][0].hex(), study.clients["c0"].key.data.hex()):
+    for secret in (
+        keys["seal"],
+        keys["sign"],
+        study.tokens["c0"][0].hex(),
+        study.clients["c0"].identity.key.data.hex(),
+    ):
         assert secret not in text
     assert (live.computes[0].folder / "keys.json").stat().st_mode & 0o77 == 0
 
@@ -355,3 +380,35 @@ def test_the_client_library_needs_numpy_cryptography_and_httpx_only(live: LocalC
     ]
     out = subprocess.run([str(part) for part in command], capture_output=True, text=True)
     assert out.stdout.strip() == "1", out.stderr
+
+
+PARENT = """
+import sys, time
+from pathlib import Path
+from hubbub.service.devnet import LocalComputes
+with LocalComputes(Path(sys.argv[1]), 2) as computes:
+    print(*[compute.process.pid for compute in computes.computes], flush=True)
+    time.sleep(60)
+"""
+
+
+def test_computes_on_this_machine_end_with_whoever_started_them(tmp_path: Path):
+    parent = subprocess.Popen([sys.executable, "-c", PARENT, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    children = [Path(f"/proc/{pid}") for pid in parent.stdout.readline().split()]
+    assert len(children) == 2
+    assert all(child.exists() for child in children)
+    parent.kill()
+    parent.wait()
+    deadline = time.monotonic() + 20
+    while any(child.exists() for child in children) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(child.exists() for child in children)
+
+
+def test_a_database_of_another_version_is_refused_in_one_line(tmp_path: Path):
+    path = tmp_path / "old.db"
+    with sqlite3.connect(path) as old:
+        old.execute("CREATE TABLE reports (study TEXT, number INTEGER, client TEXT, digest BLOB, body BLOB)")
+    with pytest.raises(InvalidInput, match="database must be made by this version of hubbub.*no other in reports"):
+        Store(f"sqlite:///{path}")

@@ -307,7 +307,7 @@ def bench_service(
     singles: Annotated[int, Whole, Parameter(help="How many single uploads are timed.")] = 2000,
     json: Json = False,
 ) -> None:
-    """Time a Compute: single uploads beside an empty handler, batches, and a whole round through three Computes.
+    """Time a Compute: single uploads beside an empty handler, parties of 100 samples, and N clients through three.
 
     For example:
 

@@ -93,8 +93,10 @@ def run_service(clients: int, singles: int, json: bool) -> None:
     """Measure one Compute and a round through three, and print it (or one JSON object)."""
     with needs_service():
         from hubbub.service.bench import Setting, run, verdict
-    setting = Setting(clients=clients, singles=singles, batched=min(clients, 20_000))
-    found = run(setting, lambda text: errors.print(text, markup=False))
+    setting = Setting(clients=clients, singles=singles)
+    with progress() as bar:
+        task = bar.add_task("clients", total=clients)
+        found = run(setting, lambda text: errors.print(text, markup=False), lambda count: bar.advance(task, count))
     promises = verdict(found)
     if json:
         print_json({**found, "promises": promises})
@@ -112,7 +114,7 @@ def _service_lines(found: dict[str, Any]) -> list[str]:
         f"one Compute, {found['dimension']} numbers a report:",
         f"  empty handler    {found['empty_per_second']:8.0f} bodies/s of the same size",
         f"  single uploads   {single:8.0f} reports/s, {share:.2f} of that",
-        f"  batches of {found['batch']:<4}  {batched:8.0f} reports/s, {times:.1f} times as many as single ones",
+        f"  {found['batch']} samples each {batched:8.0f} samples/s, {times:.1f} times as many",
         f"{found['clients']} clients through {found['computes']} Computes: {found['upload_seconds']:.1f} s to upload,",
         f"  {found['close_seconds']:.1f} s to agree, sum and combine, {max(found['peak_mb']):.0f} MB a Compute at most",
     ]

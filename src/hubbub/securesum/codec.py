@@ -52,17 +52,28 @@ def unpack(data: bytes, count: int) -> list[bytes]:
     """Exactly `count` parts and nothing behind them."""
     parts, position = [], 0
     for _ in range(count):
-        end = position + 4
-        if end > len(data):
-            raise MalformedMessage("message is truncated; send it again whole")
-        length = int.from_bytes(data[position:end], "big")
-        position = end + length
-        if position > len(data):
-            raise MalformedMessage("message is truncated; send it again whole")
-        parts.append(data[end:position])
+        part, position = _part(data, position)
+        parts.append(part)
     if position != len(data):
         raise MalformedMessage(f"message has {len(data) - position} bytes too many; send it again")
     return parts
+
+
+def unpack_all(data: bytes) -> list[bytes]:
+    """All parts, however many."""
+    parts, position = [], 0
+    while position < len(data):
+        part, position = _part(data, position)
+        parts.append(part)
+    return parts
+
+
+def _part(data: bytes, position: int) -> tuple[bytes, int]:
+    start = position + 4
+    end = start + int.from_bytes(data[position:start], "big")
+    if start > len(data) or end > len(data):
+        raise MalformedMessage("message is truncated; send it again whole")
+    return data[start:end], end
 
 
 def encode_share(share: Share) -> bytes:

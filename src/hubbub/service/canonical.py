@@ -30,6 +30,7 @@ class Record(Protocol):
 
 
 R = TypeVar("R", bound=Record)
+_DIGEST = "_digest"
 
 
 def canonical(content: object) -> bytes:
@@ -38,8 +39,11 @@ def canonical(content: object) -> bytes:
 
 
 def digest(record: Record) -> bytes:
-    """SHA-256 of the canonical bytes: the record's name."""
-    return hashlib.sha256(canonical(record.content())).digest()
+    """SHA-256 of the canonical bytes: the record's name. Records never change, so each keeps its own."""
+    known: dict[str, Any] = vars(record)
+    if _DIGEST not in known:
+        known[_DIGEST] = hashlib.sha256(canonical(record.content())).digest()
+    return bytes(known[_DIGEST])
 
 
 def sign_record(record: Record, key: SigningKey) -> bytes:

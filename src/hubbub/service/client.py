@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from urllib.parse import quote
 
 import numpy as np
@@ -23,10 +22,9 @@ from hubbub.roles import Study, contribute
 from hubbub.securesum import Session, encode_report, start_session
 from hubbub.service.canonical import canonical, check_signature, digest, read_json, read_signed
 from hubbub.service.messages import ENROL, REPORT_TYPE, enrol_parts, token_for
-from hubbub.service.outbox import Outbox, Parcel
+from hubbub.service.outbox import Identity, Outbox, Parcel
 from hubbub.service.problems import Problem
 from hubbub.service.records import RoundRecord, StudyRecord, check_client_name
-from hubbub.service.signing import SigningKey
 from hubbub.service.web import Unreachable, Web
 from hubbub.statistics.preparation import prepare
 
@@ -50,33 +48,28 @@ class Contributor:
             raise InvalidInput("study must have a budget, got a simulation, which protects nobody; do not take part")
 
     @property
-    def key(self) -> SigningKey:
-        """What the client signs with; kept in the outbox."""
-        return self.outbox.key(self.study.id, self.name)
+    def identity(self) -> Identity:
+        """What the client signs with and seals in; kept in the outbox before it is used."""
+        return self.outbox.identity(self.study.id, self.name, self._start)
+
+    def _start(self) -> list[Session]:
+        study, computes = digest(self.study), self.study.computes
+        return [start_session(compute.key, study, self.name, position) for position, compute in enumerate(computes)]
 
     def enrol(self, token: bytes) -> None:
         """Bind this client's key and sessions to its name at every Compute, with its one-time token."""
         if self.outbox.enrolled(self.study.id, self.name):
             return
-        key = self.key
-        for position, (compute, session) in enumerate(zip(self.study.computes, self._sessions(), strict=True)):
-            parts = enrol_parts(digest(self.study), position, self.name, self.samples, key.public(), session.opening)
+        me, study = self.identity, digest(self.study)
+        key = me.key
+        for position, (compute, session) in enumerate(zip(self.study.computes, me.sessions, strict=True)):
+            parts = enrol_parts(study, position, self.name, self.samples, key.public(), session.opening)
             content = {
                 "client": self.name, "samples": self.samples, "token": token_for(token, compute.verify_key).hex(),
                 "key": key.public().hex(), "opening": session.opening.hex(), "signature": key.sign(ENROL, *parts).hex(),
             }  # fmt: skip
             self.web.post(f"{compute.url}/v1/studies/{self.study.id}/enrolments", canonical(content))
         self.outbox.mark_enrolled(self.study.id, self.name)
-
-    def _sessions(self) -> list[Session]:
-        """One with every Compute, for the whole study; kept in the outbox before the first is enrolled."""
-        study = digest(self.study)
-        return [
-            self.outbox.session(
-                self.study.id, self.name, position, partial(start_session, compute.key, study, self.name, position)
-            )
-            for position, compute in enumerate(self.study.computes)
-        ]
 
     def current_round(self) -> RoundRecord:
         """The latest round that the analyst signed, from the first Compute that answers."""
@@ -132,7 +125,7 @@ class Contributor:
         """One sealed report for every Compute, of all samples together."""
         if rows.shape[0] != self.samples:
             raise invalid("rows", f"{self.samples}, as {self.name} was invited", rows.shape[0], "check the file")
-        prepared, sessions = prepare(rows, record.steps), [session.short() for session in self._sessions()]
+        prepared, sessions = prepare(rows, record.steps), [session.short() for session in self.identity.sessions]
         reports = contribute(role, record.number, self.name, prepared, self.randomness, sessions=sessions)
         return [Parcel(compute, encode_report(report)) for compute, report in enumerate(reports)]
 

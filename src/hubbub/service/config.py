@@ -18,6 +18,8 @@ from hubbub.service.signing import KEY_BYTES, SigningKey
 from hubbub.service.store import Store
 
 CONFIG, KEYS = "compute.toml", "keys.json"
+WITH_PARENT = "HUBBUB_WITH_PARENT"
+"""Where the environment has this, a Compute ends when whoever started it does, however that ends."""
 
 _TEMPLATE = """\
 # A Compute of hubbub. Start it with: hubbub compute serve --config {config}

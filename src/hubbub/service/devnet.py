@@ -16,7 +16,7 @@ from types import TracebackType
 import httpx
 
 from hubbub.errors import HubbubError
-from hubbub.service.config import init_compute, verify_with
+from hubbub.service.config import WITH_PARENT, init_compute, verify_with
 from hubbub.service.node import Limits
 from hubbub.service.tls import Authority
 
@@ -37,7 +37,8 @@ class LocalCompute:
         """Start it and wait until it answers."""
         command = [sys.executable, "-m", "hubbub", "compute", "serve", "--config", str(self.folder / "compute.toml")]
         with open(self.folder / "log.jsonl", "ab") as log:
-            self.process = subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, **(environment or {})})
+            settings = {**os.environ, WITH_PARENT: "1", **(environment or {})}
+            self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log, env=settings)
         self._wait()
 
     def _wait(self) -> None:

@@ -15,14 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from hubbub.errors import InvalidInput
-from hubbub.securesum import Session
+from hubbub.securesum import Session, pack
+from hubbub.securesum.codec import unpack_all
 from hubbub.service.signing import SigningKey
 
 _SCHEMA = """
-CREATE TABLE IF NOT EXISTS keys (study TEXT, client TEXT, key BLOB NOT NULL, enrolled INTEGER NOT NULL,
-                                 PRIMARY KEY (study, client));
-CREATE TABLE IF NOT EXISTS sessions (study TEXT, client TEXT, compute INTEGER, opening BLOB NOT NULL,
-                                     secret BLOB NOT NULL, PRIMARY KEY (study, client, compute));
+CREATE TABLE IF NOT EXISTS identities (study TEXT, client TEXT, key BLOB NOT NULL, sessions BLOB NOT NULL,
+                                       enrolled INTEGER NOT NULL, PRIMARY KEY (study, client));
 CREATE TABLE IF NOT EXISTS rounds (study TEXT, client TEXT, number INTEGER, digest BLOB NOT NULL,
                                    noise_multiplier REAL NOT NULL, PRIMARY KEY (study, client, number));
 CREATE TABLE IF NOT EXISTS parcels (study TEXT, client TEXT, number INTEGER, compute INTEGER,
@@ -38,6 +37,14 @@ class Parcel:
     compute: int
     body: bytes = field(repr=False)
     sent: bool = False
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What a client is known by: the key that it signs with, and a session with every Compute."""
+
+    key: SigningKey
+    sessions: tuple[Session, ...]
 
 
 class Outbox:
@@ -61,33 +68,26 @@ class Outbox:
         """Close the file."""
         self._db.close()
 
-    def key(self, study: str, client: str) -> SigningKey:
-        """The client's signing key in this study, made on first use."""
-        query = "SELECT key FROM keys WHERE study = ? AND client = ?"
-        if not self._run(query, (study, client)):
-            fresh = SigningKey.generate()
-            self._run("INSERT OR IGNORE INTO keys VALUES (?, ?, ?, 0)", (study, client, fresh.data), durable=True)
-        return SigningKey(self._run(query, (study, client))[0][0])
-
-    def session(self, study: str, client: str, compute: int, start: Callable[[], Session]) -> Session:
-        """The client's session with a Compute in this study, started on first use."""
-        query = "SELECT opening, secret FROM sessions WHERE study = ? AND client = ? AND compute = ?"
-        place = (study, client, compute)
-        if not self._run(query, place):
-            fresh = start()
-            new = (*place, fresh.opening, fresh.secret)
-            self._run("INSERT OR IGNORE INTO sessions VALUES (?, ?, ?, ?, ?)", new, durable=True)
-        return Session(*self._run(query, place)[0])
+    def identity(self, study: str, client: str, start: Callable[[], Sequence[Session]]) -> Identity:
+        """The client's key and sessions in this study, made on first use."""
+        query = "SELECT key, sessions FROM identities WHERE study = ? AND client = ?"
+        if not (found := self._run(query, (study, client))):
+            sessions = pack(*(part for session in start() for part in (session.opening, session.secret)))
+            fresh = (study, client, SigningKey.generate().data, sessions)
+            self._run("INSERT OR IGNORE INTO identities VALUES (?, ?, ?, ?, 0)", fresh, durable=True)
+            found = self._run(query, (study, client))
+        parts = unpack_all(found[0][1])
+        return Identity(SigningKey(found[0][0]), tuple(map(Session, parts[::2], parts[1::2])))
 
     def enrolled(self, study: str, client: str) -> bool:
         """True where every Compute has confirmed the enrolment."""
-        query = "SELECT enrolled FROM keys WHERE study = ? AND client = ?"
+        query = "SELECT enrolled FROM identities WHERE study = ? AND client = ?"
         rows = self._run(query, (study, client))
         return bool(rows and rows[0][0])
 
     def mark_enrolled(self, study: str, client: str) -> None:
         """Remember that every Compute has confirmed."""
-        self._run("UPDATE keys SET enrolled = 1 WHERE study = ? AND client = ?", (study, client))
+        self._run("UPDATE identities SET enrolled = 1 WHERE study = ? AND client = ?", (study, client))
 
     def multipliers(self, study: str, client: str) -> dict[int, float]:
         """The noise multiplier of every round that the client has taken part in."""

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +13,7 @@ import httpx
 import uvicorn
 
 from hubbub.service.app import create_app
-from hubbub.service.config import Config, read_config
+from hubbub.service.config import WITH_PARENT, Config, read_config
 from hubbub.service.log import log
 
 _CONNECTIONS = 2000
@@ -20,9 +24,17 @@ def serve(path: Path) -> None:
     config = read_config(path)
     http = httpx.AsyncClient(verify=config.tls.verify(), timeout=httpx.Timeout(10.0, connect=3.0))
     app = create_app(config.node(), http)
+    if os.environ.get(WITH_PARENT):
+        threading.Thread(target=_end_with_parent, daemon=True).start()
     scheme = "http" if config.tls.certificate is None else "https"
     log("starting", name=config.name, address=f"{scheme}://{config.host}:{config.port}")
     uvicorn.run(app, host=config.host, port=config.port, **_options(config))
+
+
+def _end_with_parent() -> None:
+    """Standard input is a pipe that the parent never writes to: it ends when the parent does."""
+    sys.stdin.buffer.read()
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _options(config: Config) -> dict[str, Any]:

@@ -8,7 +8,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Row, bindparam, create_engine, delete, event, func, insert, select, update
+from sqlalchemy import (
+    Connection,
+    Engine,
+    Row,
+    bindparam,
+    create_engine,
+    delete,
+    event,
+    func,
+    insert,
+    inspect,
+    select,
+    update,
+)
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError
 
@@ -39,6 +52,7 @@ class Store:
     def __init__(self, url: str) -> None:
         self.engine = _engine(url)
         tables.metadata.create_all(self.engine)
+        _check_tables(self.engine)
 
     @contextmanager
     def write(self, done: str | None = None) -> Iterator[Connection]:
@@ -75,6 +89,16 @@ def _engine(url: str) -> Engine:
         return create_engine(parsed, pool_pre_ping=True, pool_size=10)
     except (ArgumentError, NoSuchModuleError, ImportError):
         raise invalid("database", "a URL such as sqlite:///compute.db", url.split("@")[-1], "check it") from None
+
+
+def _check_tables(engine: Engine) -> None:
+    """Refuse a database that another version of hubbub made."""
+    found = inspect(engine)
+    for table in tables.metadata.sorted_tables:
+        missing = {column.name for column in table.columns} - {each["name"] for each in found.get_columns(table.name)}
+        if missing:
+            raise invalid("database", "made by this version of hubbub", f"no {min(missing)} in {table.name}",
+                          "end its studies with the version that made it, and start with a new database")  # fmt: skip
 
 
 def _prepare_sqlite(connection: Any, _: object) -> None:
