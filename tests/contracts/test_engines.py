@@ -96,7 +96,7 @@ def test_release_carries_what_its_guarantee_depends_on(make, rng: np.random.Gene
     assert p.sensitivity >= statistic.sensitivity
     assert p.sigma_std == pytest.approx(2.5 * p.sensitivity)
     assert release.noise_std == pytest.approx(
-        p.sigma_std * np.sqrt(N / (N - p.tolerated - 1)) if p.sigma_client else p.sigma_std
+        p.sigma_std * np.sqrt(N / (N - p.tolerated - p.held)) if p.sigma_client else p.sigma_std
     )
     assert p.secure_generator
     assert "os.urandom" in p.generator

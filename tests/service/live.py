@@ -34,7 +34,9 @@ class LiveStudy:
         self.samples = samples or {f"c{i}": 1 for i in range(N)}
         found = [find_compute(url, self.web) for url in computes.urls]
         total = sum(self.samples.values())
-        self.study = new_study(title, found, total, 1, budget, self.key, seconds=seconds)
+        self.study = new_study(
+            title, found, total, 1, budget, self.key, seconds=seconds, held=max(self.samples.values())
+        )
         self.analyst = Analyst(self.study, self.key, self.web)
         self.tokens = make_tokens(self.samples)
         self.outbox = Outbox(folder / f"{self.study.id[:16]}.db")

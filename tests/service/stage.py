@@ -66,7 +66,7 @@ class Stage:
         return self.study.id
 
     def round(self, number: int = 0, multiplier: float = 10.0, statistic=STATISTIC, **changes) -> RoundRecord:
-        plan = plan_round(statistic, multiplier, self.study.clients, self.study.tolerated)
+        plan = plan_round(statistic, multiplier, self.study.clients, self.study.tolerated, held=self.study.held)
         record = RoundRecord(
             digest(self.study), number, statistic.describe(), plan.fixed_point.fraction_bits, multiplier,
             plan.mechanism.sigma_client, stamp(self.clock.now + 3600), f"round {number}",
@@ -151,6 +151,8 @@ def make_stage(urls: list[str], budget: Budget | None = None, people: list[Perso
     clock, analyst = Clock(), SigningKey.generate()
     keys = [NodeKeys(PrivateKey.generate(), SigningKey.generate()) for _ in range(M)]
     settings = Limits(**{"simulation": True, **limits})
+    people = people or [Person(f"c{i}") for i in range(N)]
+    held = max(person.samples for person in people)
     nodes = [
         Node(f"compute-{k}", Store(url), key, settings, clock)
         for k, (url, key) in enumerate(zip(urls, keys, strict=True))
@@ -159,5 +161,7 @@ def make_stage(urls: list[str], budget: Budget | None = None, people: list[Perso
         ComputeRecord(f"compute-{k}", f"http://compute-{k}.example:8000", key.seal.public(), key.sign.public())
         for k, key in enumerate(keys)
     )
-    study = StudyRecord("a test", N, T, computes, budget, stamp(clock.now + 86400), analyst.public(), {"a": 1}, "n")
-    return Stage(nodes, analyst, study, people or [Person(f"c{i}") for i in range(N)], clock)
+    study = StudyRecord(
+        "a test", N, T, computes, budget, stamp(clock.now + 86400), analyst.public(), {"a": 1}, "n", held
+    )
+    return Stage(nodes, analyst, study, people, clock)

@@ -7,6 +7,7 @@ import resource
 import shutil
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -110,6 +111,9 @@ def test_killed_after_a_refusal_it_stays_refused_and_refunded(mortal: LocalCompu
             study.analyst.release(record)
         assert died.wait(10)
     for compute in mortal.computes:
+        deadline = time.monotonic() + 30
+        while rows_of(compute, tables.rounds, study.study.id)[0].state != "refused" and time.monotonic() < deadline:
+            time.sleep(0.1)
         (row,) = rows_of(compute, tables.rounds, study.study.id)
         assert row.state == "refused"
         assert rows_of(compute, tables.ledger, study.study.id) == []

@@ -157,18 +157,18 @@ def test_the_deadline_closes_the_round_without_the_analyst(stage: Stage):
 
 
 def test_a_party_with_several_samples_sends_their_sum(urls: list[str]):
-    stage = make_stage(urls, people=[Person("hospital", 5), Person("clinic", 1)])
+    stage = make_stage(urls, people=[Person("hospital", 4), Person("clinic", 2)])
     stage.register()
     record = stage.round(multiplier=0.0)
     stage.open(record)
-    assert stage.send(record, stage.people[0]) == [Taken(5, True)] * M
-    assert stage.send(record, stage.people[1]) == [Taken(1, True)] * M
+    assert stage.send(record, stage.people[0]) == [Taken(4, True)] * M
+    assert stage.send(record, stage.people[1]) == [Taken(2, True)] * M
     stage.close(record)
     stage.exchange()
     stage.settle()
     value, present = stage.total(record)
     assert present == 6
-    np.testing.assert_array_equal(value, [5 / 16 + 2 / 16, -1.0])
+    np.testing.assert_array_equal(value, [4 / 16 + 4 / 16, -2.0])
 
 
 def test_good_reports_are_taken_beside_bad_ones(stage: Stage):
@@ -194,6 +194,16 @@ def test_turnout_counts_samples_and_both_sides_must_agree_on_their_number(urls: 
     assert stage.settle() == ["refused"] * M  # 4 of N = 6, T = 1
     more = replace(stage.people[1], samples=3)
     assert code_of(stage.enrol, 0, more) == "invalid-record"
+    whale = stage.invitation(0, [Person("whale", 5)])
+    assert code_of(node.invite, stage.nodes[0], stage.id, whale) == "invalid-record"
+
+
+def test_noise_allows_for_the_largest_party(urls: list[str]):
+    stage = make_stage(urls, people=[Person("hospital", 4), Person("clinic", 2)])
+    record = stage.round(multiplier=3.0)
+    mechanism = record.checked(stage.study).plan(0).mechanism
+    left = mechanism.sigma_client * np.sqrt(N - 1 - 4)  # T = 1 has dropped out, the hospital subtracts its own
+    assert left == pytest.approx(mechanism.sigma_std)
 
 
 def test_ledger_refuses_what_overspends_and_stays_as_it_was(urls: list[str]):

@@ -37,7 +37,7 @@ ROUND = RoundRecord(
 
 
 def test_a_study_is_the_same_bytes_everywhere():
-    assert STUDY.id == "9a1e85b7a5add2bd24f6dacb3494adae23f181f20269e070102ee3ea02d4d59d"
+    assert STUDY.id == "cc9774b394b174ac2a5dcd9445e15629cd969bde59e19f657c5142466d5ddb21"
     again = read_study(sign_record(STUDY, ANALYST))
     assert again == STUDY
     assert canonical(again.content()) == canonical(STUDY.content())

@@ -50,7 +50,7 @@ def create(source: Path, out: Path | None, authority: Path | None, json: bool) -
     study = new_study(
         content["title"], _computes(content["computes"], web), sum(samples.values()), content.get("tolerate", 0),
         Budget(content["epsilon"], content["delta"]), key, seconds=86400.0 * content.get("days", 7),
-        model=_plan(content["model"]).content(),
+        model=_plan(content["model"]).content(), held=max(samples.values()),
     )  # fmt: skip
     write_secret(key_path, {"sign": key.data.hex()})
     _write_tokens(token_path, make_tokens(samples))
@@ -116,14 +116,17 @@ def open_study(file: Path, key: Path | None, tokens: Path | None, authority: Pat
 
 def close(file: Path, key: Path | None, authority: Path | None, json: bool) -> None:
     """End the current round, add up what the Computes release, and open the next round where there is one."""
-    from hubbub.service.client import rounds_at
-
     analyst = _analyst(file, key, authority)
-    found = rounds_at(analyst.study, analyst.web)
+    found = analyst.catch_up()
     if not found:
         raise InvalidInput("study must have an open round, got none; open it with `hubbub study open`")
-    record = found[-1][0]
-    if found[-1][1] == "open":
+    record = found[-1].record
+    if found[-1].state == "open":
+        if not found[-1].reports:
+            raise InvalidInput(
+                f"round {record.number} ({record.label}) must have reports before it is closed, got none; it has only "
+                "just been opened: let the clients contribute first"
+            )
         analyst.close(record)
     try:
         release = analyst.release(record)
@@ -212,10 +215,12 @@ def _open_next(analyst: Analyst, done: list[Release]) -> str | None:
     following = plan.next_round(budget, analyst.study.clients, done)
     if following is None:
         return None
-    from hubbub.service.client import rounds_at
-
-    number = len(rounds_at(analyst.study, analyst.web))
-    record = analyst.plan(number, following.statistic, following.noise_multiplier, following.label, following.steps)
+    rounds = analyst.catch_up()
+    if rounds and rounds[-1].state == "open":
+        return rounds[-1].record.label  # opened before, if not everywhere
+    record = analyst.plan(
+        len(rounds), following.statistic, following.noise_multiplier, following.label, following.steps
+    )
     analyst.open_round(record)
     return following.label
 

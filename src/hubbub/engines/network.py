@@ -77,7 +77,7 @@ class NetworkEngine:
     def private_sum(self, rows: Floats, statistic: Statistic, noise_multiplier: float) -> Release:
         """The noisy sum over the clients, through one round on the live nodes; or a refusal."""
         rows = finite_rows("rows", rows, statistic.columns)
-        check_population(rows.shape[0], self.tolerated)
+        check_population(rows.shape[0], self.tolerated, self.holds)
         live = self._study(rows.shape[0])
         number = len(live.rounds)
         record = live.analyst.plan(number, statistic, noise_multiplier, f"round {number}", (), self.fraction_bits)
@@ -97,7 +97,9 @@ class NetworkEngine:
 
     def _start(self, clients: int) -> _Live:
         key, computes = SigningKey.generate(), [find_compute(url, self._web) for url in self.urls]
-        study = new_study(self.title, computes, clients, self.tolerated, self.budget, key, seconds=_STUDY_SECONDS)
+        study = new_study(
+            self.title, computes, clients, self.tolerated, self.budget, key, seconds=_STUDY_SECONDS, held=self.holds
+        )
         analyst = Analyst(study, key, self._web)
         analyst.register()
         sizes = [part.shape[0] for part in _parts(np.empty((clients, 0)), self.holds)]

@@ -25,9 +25,11 @@ class DistributedGaussian:
     sensitivity: float
     clients: int
     tolerated: int = 0
+    held: int = 1
+    """The most samples that one client holds: it knows, and can subtract, as many shares of the noise."""
 
     def __post_init__(self) -> None:
-        check_population(self.clients, self.tolerated)
+        check_population(self.clients, self.tolerated, self.held)
         if not (math.isfinite(self.noise_multiplier) and self.noise_multiplier >= 0):
             raise invalid("noise_multiplier", "finite and >= 0", self.noise_multiplier, "derive it from a budget")
         if not (math.isfinite(self.sensitivity) and self.sensitivity > 0):
@@ -40,8 +42,8 @@ class DistributedGaussian:
 
     @property
     def sigma_client(self) -> float:
-        """Standard deviation one client adds to each coordinate."""
-        return self.sigma_std / math.sqrt(self.clients - self.tolerated - 1)
+        """Standard deviation that is added to each coordinate of one sample."""
+        return self.sigma_std / math.sqrt(self.clients - self.tolerated - self.held)
 
     def sigma_release(self, contributors: int) -> float:
         """Standard deviation of the noise in a sum of this many contributors."""
@@ -63,12 +65,15 @@ def add_share(vectors: Floats, sigma_client: float, randomness: Randomness, out:
     return noise
 
 
-def check_population(clients: int, tolerated: int) -> None:
-    """N - T - 1 >= 1, or one line that says what to change."""
+def check_population(clients: int, tolerated: int, held: int = 1) -> None:
+    """N - T - 1 >= 1, or one line that says what to change; `held` stands for the 1 where a client holds more."""
     whole("clients", clients, 2, "one client alone cannot hide; enrol more")
     whole("tolerated", tolerated, 0, "give the number of clients that may collude or drop out")
-    if clients - tolerated - 1 < 1:
+    whole("held", held, 1, "a client holds one sample at least")
+    if clients - tolerated - held < 1:
+        limit = f"at most N - {held + 1} = {clients - held - 1} for N={clients} clients"
+        limit += "" if held == 1 else f" of whom one holds {held}"
         raise invalid(
-            "tolerated", f"at most N - 2 = {clients - 2} for N={clients} clients", tolerated,
-            "tolerate fewer or enrol more clients (Theorem 1 needs N - T - 1 >= 1)",
+            "tolerated", limit, tolerated,
+            f"tolerate fewer or enrol more clients (Theorem 1 needs N - T - {held} >= 1)",
         )  # fmt: skip

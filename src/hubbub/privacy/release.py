@@ -53,3 +53,5 @@ class Protection:
     secure_generator: bool
     colluders: int = 0
     """Simulated colluders, who added no noise."""
+    held: int = 1
+    """The most samples that one client holds."""

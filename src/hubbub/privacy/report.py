@@ -103,7 +103,8 @@ class PrivacyReport:
         )
         return [
             public,
-            "the analyst, and any single client, who knows (and can subtract) its own share of the noise",
+            "the analyst, and any single client, who knows (and can subtract) its own part of the noise"
+            + ("" if p.held == 1 else f": that of up to {p.held} samples"),
             f"{together}up to {p.computes - 1} of the {p.computes} Computes, wherever these are run by independent "
             "parties (and as long as AES-128 is not broken)",
         ]

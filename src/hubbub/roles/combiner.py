@@ -51,6 +51,7 @@ def decode_release(
         protection=Protection(
             clients=mechanism.clients,
             tolerated=mechanism.tolerated,
+            held=mechanism.held,
             computes=computes,
             sensitivity=mechanism.sensitivity,
             sigma_std=mechanism.sigma_std,

@@ -80,19 +80,20 @@ def plan_round(
     clients: int,
     tolerated: int,
     fraction_bits: int | None = None,
+    held: int = 1,
 ) -> RoundPlan:
     """Choose the grid, add its rounding to the sensitivity, and scale the noise to that.
 
     Rounding moves each coordinate by at most half a step, so between neighbours by at most one:
     the sensitivity on the grid is Delta + sqrt(d) 2^-f.
     """
-    check_population(clients, tolerated)
-    rough = DistributedGaussian(noise_multiplier, 2 * statistic.sensitivity, clients, tolerated)
+    rough = DistributedGaussian(noise_multiplier, 2 * statistic.sensitivity, clients, tolerated, held)
     reach = statistic.magnitude + NOISE_TAIL * rough.sigma_client
     bits = choose_fraction_bits(clients, reach, fraction_bits)
     fixed_point = FixedPoint(bits)
     sensitivity = sensitivity_on_grid(statistic, fixed_point)
-    plan = RoundPlan(statistic, DistributedGaussian(noise_multiplier, sensitivity, clients, tolerated), fixed_point)
+    mechanism = DistributedGaussian(noise_multiplier, sensitivity, clients, tolerated, held)
+    plan = RoundPlan(statistic, mechanism, fixed_point)
     plan.check()
     return plan
 

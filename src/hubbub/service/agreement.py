@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from sqlalchemy import Connection, Row, insert
 
-from hubbub.errors import InvalidInput, MalformedMessage, ReportRejected, RoundRefused
+from hubbub.errors import CannotOpen, InvalidInput, MalformedMessage, ReportRejected, RoundRefused
 from hubbub.roles import Compute, ComputeSum, Roster, Study, add_shares, agree, roster_digest
 from hubbub.securesum import decode_report
 from hubbub.service import store as db
@@ -198,10 +198,13 @@ def _release(node: Node, found: RoundView, roster: Roster | RoundRefused, sample
     """Add up the agreed roster's shares, write the sum down, delete the reports: once, in one transaction."""
     study_id, number = found.row.study, found.row.number
     assert not isinstance(roster, RoundRefused)
+    if found.row.roster_digest not in (None, roster_digest(found.role, number, roster)):
+        refuse(node, study_id, number, "damaged", "the rosters held are not those agreed on; check the disk")
+        return "refused"
     try:
         size = sum(samples[client] for client in roster)
         body = encode_sum(_sum(node, found, roster, size), node.keys.sign)
-    except (ReportRejected, MalformedMessage) as error:
+    except (ReportRejected, MalformedMessage, CannotOpen, KeyError) as error:
         refuse(node, study_id, number, "damaged", f"a held report cannot be read again ({error}); check the disk")
         return "refused"
     with node.store.write("released") as connection:

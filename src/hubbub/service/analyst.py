@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hubbub.errors import InvalidInput, RoundRefused
@@ -14,7 +14,7 @@ from hubbub.privacy import Budget, Release
 from hubbub.randomness import Randomness
 from hubbub.roles import combine_sums, decode_release, plan_round
 from hubbub.securesum import PublicKey
-from hubbub.service.canonical import digest, hexed, read_json, sign_record, stamp
+from hubbub.service.canonical import check_signature, digest, hexed, read_json, read_signed, sign_record, stamp
 from hubbub.service.messages import decode_sum, token_digest, token_for
 from hubbub.service.problems import Problem
 from hubbub.service.records import (
@@ -33,6 +33,17 @@ from hubbub.statistics.preparation import Steps
 
 _INVITED_AT_ONCE = 5000
 _WAIT_FOR = ("agreement-under-way", "not-enough-reports", "round-open")
+
+
+@dataclass(frozen=True)
+class RoundStatus:
+    """A round, as the analyst signed it, and how it stands."""
+
+    record: RoundRecord
+    signed: bytes = field(repr=False)
+    state: str
+    reports: int
+    """Samples that the Compute with most of them holds."""
 
 
 @dataclass(frozen=True)
@@ -73,12 +84,40 @@ class Analyst:
         fraction_bits: int | None = None,
     ) -> RoundRecord:
         """A round of this study, with grid and noise settled."""
-        plan = plan_round(statistic, noise_multiplier, self.study.clients, self.study.tolerated, fraction_bits)
+        plan = plan_round(
+            statistic, noise_multiplier, self.study.clients, self.study.tolerated, fraction_bits, self.study.held
+        )
         return RoundRecord(
             study=digest(self.study), number=number, statistic=statistic.describe(),
             fraction_bits=plan.fixed_point.fraction_bits, noise_multiplier=float(noise_multiplier),
             sigma_client=plan.mechanism.sigma_client, deadline=self.study.deadline, label=label, steps=tuple(steps),
         )  # fmt: skip
+
+    def catch_up(self) -> list[RoundStatus]:
+        """All rounds, after Computes that were away have been given those that they missed."""
+        found = [self._rounds(compute) for compute in self.study.computes]
+        rounds = max(found, key=len)
+        for compute, theirs in zip(self.study.computes, found, strict=True):
+            url = f"{compute.url}/v1/studies/{self.study.id}/rounds"
+            for missed in rounds[len(theirs) :]:
+                self.web.post(url, missed.signed, wait_for=("round-under-way",))
+                if missed.state != "open":
+                    self.web.post(f"{url}/{missed.record.number}/close", self._end(missed.record))
+        held = [max((theirs[i].reports for theirs in found if i < len(theirs)), default=0) for i in range(len(rounds))]
+        return [replace(each, reports=reports) for each, reports in zip(rounds, held, strict=True)]
+
+    def _rounds(self, compute: ComputeRecord) -> list[RoundStatus]:
+        content = read_json(self.web.get(f"{compute.url}/v1/studies/{self.study.id}/rounds").content)
+        found = []
+        for entry in content["rounds"]:
+            signed = entry["record"].encode()
+            record, signature = read_signed(signed, RoundRecord)
+            check_signature(record, signature, self.study.analyst, "analyst")
+            found.append(RoundStatus(record, signed, entry["state"], entry["reports"]))
+        return found
+
+    def _end(self, record: RoundRecord) -> bytes:
+        return sign_record(CloseRecord(digest(self.study), digest(record)), self.key)
 
     def open_round(self, record: RoundRecord) -> None:
         """Open the round at every Compute; each checks it and charges its own ledger."""
@@ -86,8 +125,7 @@ class Analyst:
 
     def close(self, record: RoundRecord) -> None:
         """End the round at every Compute; one that confirms is enough, since it passes the close on to the others."""
-        data = sign_record(CloseRecord(digest(self.study), digest(record)), self.key)
-        self._everywhere(f"rounds/{record.number}/close", data, least=1)
+        self._everywhere(f"rounds/{record.number}/close", self._end(record), least=1)
 
     def release(
         self, record: RoundRecord, *, setting: str = "network", randomness: Randomness | None = None
@@ -152,9 +190,10 @@ def new_study(
     *,
     seconds: float,
     model: Mapping[str, Any] | None = None,
+    held: int = 1,
 ) -> StudyRecord:
     """A study that ends in so many seconds from now."""
     return StudyRecord(
         title, clients, tolerated, tuple(computes), budget, stamp(time.time() + seconds), analyst.public(),
-        dict(model or {}), os.urandom(8).hex(),
+        dict(model or {}), os.urandom(8).hex(), held,
     )  # fmt: skip

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
+from urllib.parse import unquote
 
 import httpx
 from sqlalchemy.exc import SQLAlchemyError
@@ -35,7 +36,7 @@ from hubbub.service.openapi import describe
 from hubbub.service.page import PAGE
 from hubbub.service.problems import Problem
 from hubbub.service.rate import Buckets
-from hubbub.service.records import MOST_CLIENTS, MOST_ROUNDS
+from hubbub.service.records import MOST_CLIENTS, MOST_ROUNDS, check_client_name
 from hubbub.service.signing import KEY_BYTES, SIGNATURE_BYTES
 from hubbub.service.uploads import Outcome, Taken, Upload, accept_uploads
 
@@ -244,10 +245,10 @@ async def _enrol(face: Face, request: Request) -> Response:
         raise Problem("malformed", f"enrolment must have the fields {', '.join(sorted(fields))}, and no others")
     opening = hexed("opening", content["opening"], OPENING_BYTES[face.node.keys.seal.suite])
     samples = whole("samples", content["samples"], 1, "a client holds one at least", most=MOST_CLIENTS)
+    client, study = check_client_name(content["client"]), request.path_params["study"]
     enrolment = Enrolment(
-        request.path_params["study"], content["client"], samples, hexed("token", content["token"], TOKEN_BYTES),
-        hexed("key", content["key"], KEY_BYTES), opening,
-        hexed("signature", content["signature"], SIGNATURE_BYTES), _other(request),
+        study, client, samples, hexed("token", content["token"], TOKEN_BYTES), hexed("key", content["key"], KEY_BYTES),
+        opening, hexed("signature", content["signature"], SIGNATURE_BYTES), _other(request),
     )  # fmt: skip
     outcome = await face.enrolments.submit(enrolment, len(opening))
     if isinstance(outcome, Problem):
@@ -257,6 +258,7 @@ async def _enrol(face: Face, request: Request) -> Response:
 
 async def _open(face: Face, request: Request) -> Response:
     data, study = await _body(face, request, JSON_TYPE), request.path_params["study"]
+    await asyncio.to_thread(node.checked_round, face.node, study, data)
     await face.caretaker.check_history(study)
     return _receipt(await asyncio.to_thread(node.open_round, face.node, study, data, _other(request)))
 
@@ -268,19 +270,11 @@ async def _rounds(face: Face, request: Request) -> Response:
 async def _report(face: Face, request: Request) -> Response:
     study, number = _place(request)
     body = await _body(face, request, REPORT_TYPE)
-    client = _decoded(_header(request, b"hubbub-client"))
+    client = unquote(_header(request, b"hubbub-client"))[:200]
     outcome = await face.reports.submit(Upload(study, number, client, body, _other(request)), len(body))
     if isinstance(outcome, Problem):
         raise outcome
     return _taken(outcome)
-
-
-def _decoded(header: str) -> str:
-    """Header bytes are Latin-1 to HTTP; names are UTF-8."""
-    try:
-        return header.encode("latin-1").decode()
-    except (UnicodeDecodeError, UnicodeEncodeError):
-        raise Problem("malformed", "hubbub-client must be UTF-8; send the name as it was enrolled") from None
 
 
 @lru_cache(maxsize=64)
@@ -339,7 +333,7 @@ async def _page(_: Face, __: Request) -> Response:
     return Response(PAGE, 200, {"content-security-policy": policy}, "text/html; charset=utf-8")
 
 
-_REPORTS = re.compile(r"/v1/studies/([^/]+)/rounds/([0-9]{1,9})/reports")
+_REPORTS = re.compile(r"/v1/studies/([0-9a-f]{64})/rounds/([0-9]{1,9})/reports")
 _STUDY, _ROUND = "/v1/studies/{study}", "/v1/studies/{study}/rounds/{number:int}"
 ROUTES: list[tuple[str, str, str, Any]] = [
     ("/", "GET", "page", _page),

@@ -111,7 +111,9 @@ class _Load:
         ]
         key = SigningKey.generate()
         computes = [find_compute(node.url, web), *paper]
-        self.study: StudyRecord = new_study("bench", computes, sum(samples.values()), 0, None, key, seconds=3600)
+        self.study: StudyRecord = new_study(
+            "bench", computes, sum(samples.values()), 0, None, key, seconds=3600, held=max(samples.values())
+        )
         alone = Analyst(self.study, key, web)
         self.tokens, self.keys = make_tokens(samples), {name: SigningKey.generate() for name in samples}
         self.sessions = {name: self._start(name) for name in samples}

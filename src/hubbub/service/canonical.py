@@ -72,7 +72,9 @@ def read_record(content: object, kind: type[R]) -> R:
         raise InvalidInput(
             f"record must have every field in its own type, got a wrong {error}; make it again"
         ) from None
-    except (RecursionError, OverflowError):
+    except InvalidInput:
+        raise
+    except (RecursionError, OverflowError, ValueError):
         raise InvalidInput("record must be plain JSON, got a nesting or a number out of range; make it again") from None
     if not same:
         raise InvalidInput("record must have the fields of this version and no others; use the same version of hubbub")
@@ -117,7 +119,7 @@ def hexed(field: str, value: object, size: int) -> bytes:
 
 def text(field: str, value: object, most: int) -> str:
     """One line of at most this many bytes."""
-    if not isinstance(value, str) or not 0 < len(value.encode()) <= most or not value.isprintable():
+    if not isinstance(value, str) or not value.isprintable() or not 0 < len(value.encode()) <= most:
         raise invalid(field, f"one line of 1 to {most} bytes", repr(value)[:80], "shorten it")
     return value
 

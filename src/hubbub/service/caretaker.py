@@ -8,13 +8,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import httpx
 from sqlalchemy import Row
 from sqlalchemy.exc import SQLAlchemyError
 
-from hubbub.errors import HubbubError
 from hubbub.service import agreement, status
 from hubbub.service import store as db
 from hubbub.service.known import parsed_study
@@ -25,6 +25,8 @@ from hubbub.service.problems import Problem, problem_from
 from hubbub.service.records import ComputeRecord, StudyRecord
 
 TICK = 1.0
+_EXCHANGE_SECONDS = 30.0  # with all other Computes together
+_MOST_REPLY = 64_000_000  # bytes of a roster
 _FINAL = {"round-refused", "second-roster", "rolled-back"}
 
 
@@ -34,31 +36,44 @@ class Caretaker:
     def __init__(self, node: Node, http: httpx.AsyncClient) -> None:
         self._node, self._http = node, http
         self._poked = asyncio.Event()
+        self._settling: dict[tuple[str, int], asyncio.Task[None]] = {}
 
     def poke(self) -> None:
         """Look at once."""
         self._poked.set()
 
     async def run(self) -> None:
-        """Look after the rounds, over and over."""
+        """Look after the rounds, over and over, whatever happens."""
         while True:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._poked.wait(), TICK)
             self._poked.clear()
             try:
                 await self.look()
-            except (HubbubError, SQLAlchemyError, OSError) as error:
+            except Exception as error:
                 log("caretaker-failed", error=type(error).__name__, detail=str(error)[:300])
 
     async def look(self) -> None:
-        """One pass over the rounds that have not ended."""
+        """One pass over the rounds that have not ended: first those whose time is over, then all that are closed."""
         rows, records = await asyncio.to_thread(self._unfinished)
         for row in rows:
             if row.state == "open" and row.deadline <= self._node.clock():
                 await asyncio.to_thread(agreement.close_at_deadline, self._node, row.study, row.number)
                 self.poke()
-            elif row.state != "open":
-                await self._settle(row, parsed_study(records[row.study].record), records[row.study].position)
+        for row in rows:
+            place = (row.study, row.number)
+            if row.state != "open" and place not in self._settling:
+                study = records[row.study]
+                task = asyncio.create_task(self._settle(row, parsed_study(study.record), study.position))
+                self._settling[place] = task
+                task.add_done_callback(partial(self._settled, place))
+        if self._settling:  # a slow Compute holds up its own rounds only
+            await asyncio.wait(self._settling.values(), timeout=TICK)
+
+    def _settled(self, place: tuple[str, int], task: asyncio.Task[None]) -> None:
+        del self._settling[place]
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log("caretaker-failed", error=type(error).__name__, detail=str(error)[:300])
 
     def _unfinished(self) -> tuple[Sequence[Row[Any]], dict[str, Row[Any]]]:
         with self._node.store.read() as connection:
@@ -71,10 +86,13 @@ class Caretaker:
             if row.state == "closed":
                 peers = [compute for place, compute in enumerate(study.computes) if place != position]
                 own = await asyncio.to_thread(agreement.own_roster, self._node, row.study, row.number)
-                await asyncio.gather(*(self._exchange(row, peer, own) for peer in peers))
+                async with asyncio.timeout(_EXCHANGE_SECONDS):
+                    await asyncio.gather(*(self._exchange(row, peer, own) for peer in peers))
             state = await asyncio.to_thread(agreement.settle, self._node, row.study, row.number)
             log("round-settled", study=row.study[:16], round=row.number, state=state)
-        except (httpx.HTTPError, Problem) as error:
+        except SQLAlchemyError:
+            raise  # our own trouble, which passes
+        except Exception as error:  # whatever another Compute made of its answer
             code = error.code if isinstance(error, Problem) else type(error).__name__
             log("agreement-waits", study=row.study[:16], round=row.number, code=code, detail=str(error)[:200])
             late = self._node.clock() - row.changed > self._node.limits.agreement_seconds
@@ -99,10 +117,15 @@ class Caretaker:
         await asyncio.to_thread(agreement.receive_roster, self._node, row.study, row.number, theirs)
 
     async def _post(self, url: str, body: bytes) -> bytes:
-        reply = await self._http.post(url, content=body, headers={"content-type": JSON_TYPE})
+        async with self._http.stream("POST", url, content=body, headers={"content-type": JSON_TYPE}) as reply:
+            found = bytearray()
+            async for chunk in reply.aiter_bytes():
+                found += chunk
+                if len(found) > _MOST_REPLY:
+                    raise Problem("too-large", "another Compute answers with more than any roster holds")
         if reply.status_code >= 400:
-            raise problem_from(reply.status_code, reply.content, reply.headers.get("retry-after"))
-        return reply.content
+            raise problem_from(reply.status_code, bytes(found), reply.headers.get("retry-after"))
+        return bytes(found)
 
     async def check_history(self, study_id: str) -> None:
         """Ask the other Computes which rosters of this one they hold; those that do not answer are asked at the end."""

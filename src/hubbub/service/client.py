@@ -50,7 +50,7 @@ class Contributor:
     @property
     def identity(self) -> Identity:
         """What the client signs with and seals in; kept in the outbox before it is used."""
-        return self.outbox.identity(self.study.id, self.name, self._start)
+        return self.outbox.identity(self.study.id, self.name, self.samples, self._start)
 
     def _start(self) -> list[Session]:
         study, computes = digest(self.study), self.study.computes
@@ -58,10 +58,10 @@ class Contributor:
 
     def enrol(self, token: bytes) -> None:
         """Bind this client's key and sessions to its name at every Compute, with its one-time token."""
+        me = self.identity
         if self.outbox.enrolled(self.study.id, self.name):
             return
-        me, study = self.identity, digest(self.study)
-        key = me.key
+        key, study = me.key, digest(self.study)
         for position, (compute, session) in enumerate(zip(self.study.computes, me.sessions, strict=True)):
             parts = enrol_parts(study, position, self.name, self.samples, key.public(), session.opening)
             content = {
@@ -131,7 +131,7 @@ class Contributor:
 
     def _send(self, record: RoundRecord, parcel: Parcel) -> None:
         """Send until it is confirmed; nothing but a clear refusal or silence ends this early."""
-        headers = {"hubbub-client": self.name.encode().decode("latin-1")}
+        headers = {"hubbub-client": quote(self.name)}
         compute = self.study.computes[parcel.compute]
         url = f"{compute.url}/v1/studies/{quote(self.study.id)}/rounds/{record.number}/reports"
         try:

@@ -11,7 +11,7 @@ from hubbub.service.problems import Problem
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
 _MOST_ITEMS, _MOST_BYTES = 256, 32_000_000  # in one transaction
-_MOST_WAITING = 2000
+_MOST_WAITING, _MOST_WAITING_BYTES = 2000, 100_000_000
 
 
 class Inbox(Generic[Item, Outcome]):
@@ -20,14 +20,16 @@ class Inbox(Generic[Item, Outcome]):
     def __init__(self, write: Callable[[Sequence[Item]], Sequence[Outcome]]) -> None:
         self._write = write
         self._waiting: list[tuple[Item, int, asyncio.Future[Outcome]]] = []
+        self._bytes = 0
         self._arrived = asyncio.Event()
 
     async def submit(self, item: Item, size: int) -> Outcome:
         """What became of it, once it is written."""
-        if len(self._waiting) >= _MOST_WAITING:
-            raise Problem("too-fast", f"requests must wait while {_MOST_WAITING} are being written; send it again")
+        if len(self._waiting) >= _MOST_WAITING or self._bytes > _MOST_WAITING_BYTES:
+            raise Problem("too-fast", f"requests must wait while {len(self._waiting)} are being written; send it again")
         future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         self._waiting.append((item, size, future))
+        self._bytes += size
         self._arrived.set()
         return await future
 
@@ -36,16 +38,22 @@ class Inbox(Generic[Item, Outcome]):
         while True:
             await self._arrived.wait()
             group = self._take()
-            try:
-                outcomes = await asyncio.to_thread(self._write, [item for item, _, _ in group])
-            except Exception as error:
-                for _, _, future in group:
-                    if not future.done():
-                        future.set_exception(error)
-                continue
-            for (_, _, future), outcome in zip(group, outcomes, strict=True):
-                if not future.done():
-                    future.set_result(outcome)
+            if not await self._done(group) and len(group) > 1:
+                for each in group:  # one that cannot be written must not take the others with it
+                    await self._done([each])
+
+    async def _done(self, group: Sequence[tuple[Item, int, asyncio.Future[Outcome]]]) -> bool:
+        """Write the group and tell the senders; False where it could not be written."""
+        try:
+            outcomes = await asyncio.to_thread(self._write, [item for item, _, _ in group])
+        except Exception as error:
+            if len(group) == 1 and not group[0][2].done():
+                group[0][2].set_exception(error)
+            return False
+        for (_, _, future), outcome in zip(group, outcomes, strict=True):
+            if not future.done():
+                future.set_result(outcome)
+        return True
 
     def _take(self) -> list[tuple[Item, int, asyncio.Future[Outcome]]]:
         count, total = 0, 0
@@ -55,6 +63,7 @@ class Inbox(Generic[Item, Outcome]):
                 break
             count += 1
         group, self._waiting = self._waiting[:count], self._waiting[count:]
+        self._bytes -= sum(size for _, size, _ in group)
         if not self._waiting:
             self._arrived.clear()
         return group

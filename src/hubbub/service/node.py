@@ -124,6 +124,12 @@ def invite(node: Node, study_id: str, data: bytes, other: str | None = None) -> 
     event, new = db.new_event(), 0
     with node.store.write("invited") as connection:
         for client in invitation.clients:
+            if client.samples > study.held:
+                raise Problem(
+                    "invalid-record",
+                    f"samples of {client.client} must number at most {study.held}, as the study says, got "
+                    f"{client.samples}: the noise allows for no more in one hand",
+                )
             row = {"study": study_id, "client": client.client, "token": client.token, "samples": client.samples}
             new += _add_client(connection, row)
         samples = select(func.coalesce(func.sum(tables.clients.c.samples), 0)).where(tables.clients.c.study == study_id)
@@ -176,7 +182,10 @@ def _enrol(node: Node, study_id: str, enrolments: Sequence[Enrolment]) -> list[R
     sessions = [_session(node, study, position, each) for each in enrolments]
     outcomes, fresh = list[Receipt | Problem](), dict[str, Enrolment]()
     with node.store.write("enrolled") as connection:
-        invited = db.clients_of(connection, study_id, [each.client for each in enrolments])
+        named = {
+            each.client for each, session in zip(enrolments, sessions, strict=True) if isinstance(session, Session)
+        }
+        invited = db.clients_of(connection, study_id, sorted(named))
         for each, session in zip(enrolments, sessions, strict=True):
             known = fresh.get(each.client) or invited.get(each.client)
             outcome = session if isinstance(session, Problem) else _bound(invited.get(each.client), known, each)
@@ -226,12 +235,7 @@ def _bound(invited: Row[Any] | None, known: Row[Any] | Enrolment | None, enrolme
 
 def open_round(node: Node, study_id: str, data: bytes, other: str | None = None) -> Receipt:
     """Charge the ledger and open the round, in one transaction; refuses what this Compute's own checks refuse."""
-    study, _ = known_study(node, study_id)
-    record, signature = read_signed(data, RoundRecord)
-    check_analyst(study, record, signature)
-    role = record.checked(study)
-    if role.plan(record.number).dimension > node.limits.dimension:
-        raise Problem("too-many", f"dimension must be at most {node.limits.dimension} here; sum fewer numbers")
+    study, record = checked_round(node, study_id, data)
     event, deadline = db.new_event(), instant("deadline", record.deadline).timestamp()
     with node.store.write("opened") as connection:
         now = node.clock()
@@ -245,6 +249,16 @@ def open_round(node: Node, study_id: str, data: bytes, other: str | None = None)
         number, label = record.number, record.label
         db.write_audit(connection, now, "round-opened", study_id, number, event=event, other=other, label=label)
     return Receipt(event)
+
+
+def checked_round(node: Node, study_id: str, data: bytes) -> tuple[StudyRecord, RoundRecord]:
+    """A round that the study's analyst signed and that this Compute has no objection to."""
+    study, _ = known_study(node, study_id)
+    record, signature = read_signed(data, RoundRecord)
+    check_analyst(study, record, signature)
+    if record.checked(study).plan(record.number).dimension > node.limits.dimension:
+        raise Problem("too-many", f"dimension must be at most {node.limits.dimension} here; sum fewer numbers")
+    return study, record
 
 
 def _opened_already(connection: Connection, study_id: str, record: RoundRecord) -> bool:

@@ -22,7 +22,7 @@ _COMPUTE: Schema = {
     "schema": {"type": "integer", "minimum": 0},
 }  # fmt: skip
 _CLIENT: Schema = {
-    "name": "hubbub-client", "in": "header", "required": True, "description": "In whose session reports are sealed.",
+    "name": "hubbub-client", "in": "header", "required": True, "description": "Who reports, percent-encoded.",
     "schema": {"type": "string"},
 }  # fmt: skip
 

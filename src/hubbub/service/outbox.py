@@ -14,14 +14,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hubbub.errors import InvalidInput
+from hubbub.errors import InvalidInput, invalid
 from hubbub.securesum import Session, pack
 from hubbub.securesum.codec import unpack_all
 from hubbub.service.signing import SigningKey
 
 _SCHEMA = """
-CREATE TABLE IF NOT EXISTS identities (study TEXT, client TEXT, key BLOB NOT NULL, sessions BLOB NOT NULL,
-                                       enrolled INTEGER NOT NULL, PRIMARY KEY (study, client));
+CREATE TABLE IF NOT EXISTS identities (study TEXT, client TEXT, samples INTEGER NOT NULL, key BLOB NOT NULL,
+                                       sessions BLOB NOT NULL, enrolled INTEGER NOT NULL, PRIMARY KEY (study, client));
 CREATE TABLE IF NOT EXISTS rounds (study TEXT, client TEXT, number INTEGER, digest BLOB NOT NULL,
                                    noise_multiplier REAL NOT NULL, PRIMARY KEY (study, client, number));
 CREATE TABLE IF NOT EXISTS parcels (study TEXT, client TEXT, number INTEGER, compute INTEGER,
@@ -68,14 +68,18 @@ class Outbox:
         """Close the file."""
         self._db.close()
 
-    def identity(self, study: str, client: str, start: Callable[[], Sequence[Session]]) -> Identity:
-        """The client's key and sessions in this study, made on first use."""
-        query = "SELECT key, sessions FROM identities WHERE study = ? AND client = ?"
+    def identity(self, study: str, client: str, samples: int, start: Callable[[], Sequence[Session]]) -> Identity:
+        """The client's key and sessions in this study, made on first use; from then on it holds so many samples."""
+        query = "SELECT key, sessions, samples FROM identities WHERE study = ? AND client = ?"
         if not (found := self._run(query, (study, client))):
             sessions = pack(*(part for session in start() for part in (session.opening, session.secret)))
-            fresh = (study, client, SigningKey.generate().data, sessions)
-            self._run("INSERT OR IGNORE INTO identities VALUES (?, ?, ?, ?, 0)", fresh, durable=True)
+            fresh = (study, client, samples, SigningKey.generate().data, sessions)
+            self._run("INSERT OR IGNORE INTO identities VALUES (?, ?, ?, ?, ?, 0)", fresh, durable=True)
             found = self._run(query, (study, client))
+        if found[0][2] != samples:
+            raise invalid(
+                "samples", f"{found[0][2]}, as {client} began the study", samples, "give all of them, and no others"
+            )
         parts = unpack_all(found[0][1])
         return Identity(SigningKey(found[0][0]), tuple(map(Session, parts[::2], parts[1::2])))
 

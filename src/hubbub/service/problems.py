@@ -44,7 +44,7 @@ KINDS: dict[str, Kind] = {
     "wrong-study": Kind(422, "The report is for another study or another version of the round"),
     "wrong-round": Kind(422, "The report is for another round"),
     "wrong-recipient": Kind(422, "The report is for another Compute"),
-    "wrong-client": Kind(422, "The report is not for a sample of this client"),
+    "wrong-client": Kind(422, "The report is another client's"),
     "cannot-open": Kind(422, "The sealed share cannot be opened"),
     "invalid-record": Kind(422, "The record does not hold what it must"),
     "over-budget": Kind(422, "The round would spend more than the study's budget"),
@@ -80,7 +80,8 @@ def problem_from(status: int, body: bytes, retry_after: str | None) -> Problem:
     try:
         content = json.loads(body)
         code, detail = str(content["code"]), str(content["detail"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         code, detail = "internal", f"Compute must answer with a problem of its own, got HTTP status {status}"
-    seconds = int(retry_after) if retry_after is not None and retry_after.isdigit() else None
+    plain = retry_after is not None and retry_after.isascii() and retry_after.isdigit() and len(retry_after) < 6
+    seconds = int(retry_after) if retry_after is not None and plain else None
     return Problem(code, detail, seconds)

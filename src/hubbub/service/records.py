@@ -28,7 +28,7 @@ from hubbub.service.canonical import (
 )
 from hubbub.service.signing import KEY_BYTES
 from hubbub.statistics import statistic_from
-from hubbub.statistics.preparation import MOST_STEPS
+from hubbub.statistics.preparation import MOST_STEPS, check_steps
 
 VERSION = 1
 MOST_CLIENTS = 10_000_000
@@ -59,7 +59,7 @@ class ComputeRecord:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname or url.endswith("/") or parts.query:
             raise invalid("url", "such as https://compute.example.org:8000", url, "leave out what follows the port")
-        key = PublicKey(content["suite"], bytes.fromhex(content["key"]))
+        key = PublicKey(content["suite"], bytes.fromhex(text("key", content["key"], 5000)))
         verify_key = hexed("verify_key", content["verify_key"], KEY_BYTES)
         return cls(text("name", content["name"], 100), url, key, verify_key)
 
@@ -82,11 +82,13 @@ class StudyRecord:
     model: Content = field(default_factory=dict)
     nonce: str = ""
     """Tells apart two studies that are otherwise the same."""
+    held: int = 1
+    """The most samples that one client holds; the noise allows for its knowing as many shares."""
 
     def __post_init__(self) -> None:
         text("title", self.title, 200)
         whole("clients", self.clients, 2, "one client alone cannot hide; enrol more", most=MOST_CLIENTS)
-        check_population(self.clients, self.tolerated)
+        check_population(self.clients, self.tolerated, self.held)
         check_computes(len(self.computes))
         for what in ("name", "url", "key", "verify_key"):
             if len({getattr(compute, what) for compute in self.computes}) != len(self.computes):
@@ -102,6 +104,7 @@ class StudyRecord:
             "hubbub": VERSION, "title": self.title, "clients": self.clients, "tolerated": self.tolerated,
             "computes": [compute.content() for compute in self.computes], "budget": budget,
             "deadline": self.deadline, "analyst": self.analyst.hex(), "model": dict(self.model), "nonce": self.nonce,
+            "held": self.held,
         }  # fmt: skip
 
     @classmethod
@@ -120,6 +123,7 @@ class StudyRecord:
             analyst=hexed("analyst", content["analyst"], KEY_BYTES),
             model=content["model"],
             nonce=nonce if nonce == "" else text("nonce", nonce, 64),
+            held=content["held"],
         )
 
     @property
@@ -191,7 +195,7 @@ class RoundRecord:
             raise invalid("deadline", f"at most the study's, {study.deadline}", self.deadline, "choose an earlier one")
         statistic, grid = statistic_from(self.statistic), FixedPoint(self.fraction_bits)
         sensitivity = sensitivity_on_grid(statistic, grid)
-        mechanism = DistributedGaussian(self.noise_multiplier, sensitivity, study.clients, study.tolerated)
+        mechanism = DistributedGaussian(self.noise_multiplier, sensitivity, study.clients, study.tolerated, study.held)
         if not math.isclose(self.sigma_client, mechanism.sigma_client, rel_tol=1e-9):
             raise invalid(
                 "sigma_client", f"{mechanism.sigma_client:.9g}, which the multiplier asks for", self.sigma_client,
@@ -199,6 +203,7 @@ class RoundRecord:
             )  # fmt: skip
         if self.noise_multiplier == 0 and study.budget is not None:
             raise invalid("noise_multiplier", "positive", 0.0, "only a simulation has no noise")
+        check_steps(self.steps, statistic.columns)
         plan = RoundPlan(statistic, mechanism, grid)
         return Study(study.clients, study.tolerated, study.keys, (plan,), first=self.number, agreement=digest(self))
 

@@ -82,11 +82,13 @@ def _engine(url: str) -> Engine:
     try:
         parsed = make_url(url)
         if parsed.get_backend_name() == "sqlite":
-            engine = create_engine(parsed, connect_args={"timeout": _BUSY_SECONDS, "check_same_thread": False})
+            engine = create_engine(
+                parsed, hide_parameters=True, connect_args={"timeout": _BUSY_SECONDS, "check_same_thread": False}
+            )
             event.listen(engine, "connect", _prepare_sqlite)
             event.listen(engine, "begin", _begin_sqlite)
             return engine
-        return create_engine(parsed, pool_pre_ping=True, pool_size=10)
+        return create_engine(parsed, hide_parameters=True, pool_pre_ping=True, pool_size=10)
     except (ArgumentError, NoSuchModuleError, ImportError):
         raise invalid("database", "a URL such as sqlite:///compute.db", url.split("@")[-1], "check it") from None
 
@@ -180,8 +182,12 @@ def clients_of(connection: Connection, study: str, names: Sequence[str]) -> dict
 
 def bind_client(connection: Connection, study: str, client: str, key: bytes, opening: bytes, event: str) -> None:
     """Write down how a client has enrolled."""
-    mine = (tables.clients.c.study == study) & (tables.clients.c.client == client)
-    connection.execute(update(tables.clients).where(mine).values(key=key, opening=opening, event=event))
+    mine = (tables.clients.c.study == study) & (tables.clients.c.client == client) & tables.clients.c.key.is_(None)
+    if (
+        connection.execute(update(tables.clients).where(mine).values(key=key, opening=opening, event=event)).rowcount
+        != 1
+    ):
+        raise Problem("already-enrolled", f"client {client} is being enrolled at the same time; send it again")
 
 
 def held_digests(connection: Connection, study: str, number: int, names: Sequence[str]) -> dict[str, bytes]:

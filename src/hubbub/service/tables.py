@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from typing import Literal
 
-from sqlalchemy import Column, Float, ForeignKeyConstraint, Index, Integer, LargeBinary, MetaData, String, Table
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Float,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+)
 
 State = Literal["open", "closed", "agreed", "released", "refused"]
 STATES: tuple[State, ...] = ("open", "closed", "agreed", "released", "refused")
@@ -102,5 +113,5 @@ audit = Table(
 counters = Table(
     "counters", metadata,
     Column("name", String(64), primary_key=True),
-    Column("value", Integer, nullable=False),
+    Column("value", BigInteger, nullable=False),
 )  # fmt: skip

@@ -68,6 +68,9 @@ def _accept_round(node: Node, study_id: str, number: int, uploads: Sequence[Uplo
     checked = [_check(compute, members.get(upload.client), upload) for upload in uploads]
     with node.store.write("accepted") as connection:
         row = db.find_round(connection, study_id, number, lock=True)
+        if row.state == "refused":
+            gone = Problem("round-refused", f"round {number} was refused ({row.reason}); reports are deleted")
+            return [item if isinstance(item, Problem) else gone for item in checked]
         is_open = row.state == "open" and node.clock() < row.deadline
         return _write(connection, study_id, number, is_open, checked)
 

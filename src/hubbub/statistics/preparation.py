@@ -1,6 +1,7 @@
 """What becomes of a row before the statistic sees it: public steps that any client can take on its own.
 
-Whatever the steps do, the statistic bounds its input afterwards: they cannot change a sensitivity.
+Whatever the steps do, the statistic bounds its input afterwards: they cannot change a sensitivity. And whatever the
+row, they go through: a step that failed for some rows would tell, by who is missing, something about them.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from hubbub.errors import InvalidInput
 
 Steps = Sequence[Mapping[str, Any]]
 MOST_STEPS = 16
+_FAR = 1e100  # beyond any bound; its square is a number still
 
 
 def shift(by: Floats) -> dict[str, object]:
@@ -43,18 +45,27 @@ def constant() -> dict[str, object]:
 
 
 def prepare(rows: Floats, steps: Steps) -> Floats:
-    """The rows after all steps; refuses steps it does not know or that do not fit the rows."""
+    """The rows after all steps; refuses steps it does not know or that do not fit the columns, whatever the rows."""
     if len(steps) > MOST_STEPS:
         raise InvalidInput(f"steps must number at most {MOST_STEPS}, got {len(steps)}; combine some")
+    rows = finite_rows("rows", rows)
     for step in steps:
         try:
-            rows = _STEPS[step["step"]](rows, step)
-        except (KeyError, TypeError, ValueError):
+            with np.errstate(all="ignore"):
+                rows = _STEPS[step["step"]](rows, step)
+        except (KeyError, TypeError, ValueError, AttributeError):
             known = ", ".join(_STEPS)
             raise InvalidInput(
                 f"step must be one of {known} and fit {rows.shape[1]} columns, got step={str(step)[:120]}"
             ) from None
-    return finite_rows("prepared rows", rows)
+        rows = np.clip(np.nan_to_num(rows), -_FAR, _FAR)
+    return rows
+
+
+def check_steps(steps: Steps, columns: int) -> None:
+    """Refuse steps that no row could take, or that do not end with so many columns."""
+    added = [step for step in steps if isinstance(step, Mapping) and step.get("step") == "constant"]
+    prepare(np.zeros((1, columns - len(added))), steps)
 
 
 def _per_column(rows: Floats, values: Any) -> Floats:
@@ -64,14 +75,20 @@ def _per_column(rows: Floats, values: Any) -> Floats:
     return numbers
 
 
+def _positive(numbers: Any) -> Any:
+    if not (np.isfinite(numbers).all() and np.all(np.asarray(numbers) > 0)):
+        raise ValueError
+    return numbers
+
+
 def _shorten(rows: Floats, step: Mapping[str, Any]) -> Floats:
-    norm = float(step["norm"])
+    norm = _positive(float(step["norm"]))
     length = np.linalg.norm(rows[:, :-1], axis=1, keepdims=True)
     return np.hstack([rows[:, :-1] * (norm / np.maximum(length, norm)), rows[:, -1:]])
 
 
 def _clip(rows: Floats, step: Mapping[str, Any]) -> Floats:
-    limit = _per_column(rows, step["to"])
+    limit = _positive(_per_column(rows, step["to"]))
     return np.clip(rows, -limit, limit)
 
 
@@ -79,6 +96,6 @@ _STEPS: dict[str, Callable[[Floats, Mapping[str, Any]], Floats]] = {
     "shift": lambda rows, step: rows - _per_column(rows, step["by"]),
     "clip": _clip,
     "shorten": _shorten,
-    "scale": lambda rows, step: rows / _per_column(rows, step["by"]),
+    "scale": lambda rows, step: rows / _positive(_per_column(rows, step["by"])),
     "constant": lambda rows, _: np.hstack([np.ones((rows.shape[0], 1)), rows]),
 }
