@@ -9,6 +9,7 @@ from hubbub.arrays import Floats, finite_rows
 from hubbub.errors import InvalidInput
 from hubbub.privacy import Budget, add_share, fits
 from hubbub.randomness import Randomness
+from hubbub.roles.selection import vectors_of
 from hubbub.roles.study import Study
 from hubbub.securesum import Context, Report, Session, Share, encode_share, seal, split, start_session
 
@@ -32,14 +33,14 @@ def contribute(
 
     `withhold_noise` is how a simulation makes a colluder; T of them are what the noise allows for.
     """
-    if budget is not None and not fits([plan.mechanism.event for plan in study.rounds], budget):
+    if budget is not None and not fits([plan.event for plan in study.rounds], budget):
         raise InvalidInput(
             f"budget must cover the study's {len(study.rounds)} round(s), got {budget}; "
             "do not take part, or ask for more noise"
         )
     plan = study.plan(number)
     row = finite_rows("sample", sample.reshape(1, -1), plan.statistic.columns)
-    vector = plan.statistic.vectors(row)
+    vector = vectors_of(plan.statistic, row, randomness)
     noisy = add_share(vector, 0.0 if withhold_noise else plan.mechanism.sigma_client, randomness)
     words = plan.fixed_point.encode(noisy)[0]
     shares = split(words, study.computes, long_share_at(client, study.computes), randomness)
