@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -10,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.arrays import Floats, Words, check_finite, finite_rows, number_rows
-from hubbub.engines.session import Session
+from hubbub.engines.series import Series
 from hubbub.engines.worker import MOST_SUMS, SLOT_WORDS
 from hubbub.engines.workers import POOL, NotForWorkers, Selection, Tick, cores
 from hubbub.errors import InvalidInput, invalid, whole
@@ -82,13 +84,13 @@ class LocalEngine:
         rows = number_rows("rows", rows, statistic.columns)
         return self._round(self.plan(statistic, noise_multiplier, clients=rows.shape[0]), rows)
 
-    def session(self, rows: Floats, statistic: Statistic, noise_multiplier: float, clients: int | None = None) -> Session:
+    def series(self, rows: Floats, statistic: Statistic, noise_multiplier: float, clients: int | None = None) -> Series:
         """Many rounds over the same rows, planned once; `clients` of them a round where not all take part."""
         rows = finite_rows("rows", rows, statistic.columns)
         plan = self.plan(statistic, noise_multiplier, clients=rows.shape[0] if clients is None else clients)
-        return Session(plan, partial(self._session_round, rows))
+        return Series(plan, partial(self._round_of_series, rows))
 
-    def _session_round(self, rows: Floats, plan: RoundPlan, chosen: NDArray[np.intp] | None) -> Release:
+    def _round_of_series(self, rows: Floats, plan: RoundPlan, chosen: NDArray[np.intp] | None) -> Release:
         if chosen is None:
             return self._round(plan, rows, checked=True)
         return self._among(chosen, rows.shape[0])._round(plan, rows[chosen], checked=True)
@@ -144,17 +146,33 @@ class LocalEngine:
                 raise
         if not checked:
             check_finite("rows", rows)
-        sums = np.zeros((self.computes, plan.dimension), dtype=np.uint64)
         silent = np.zeros(rows.shape[0], dtype=bool)
         silent[list(self.colluders)] = True
         whole_round = self._slice_size(plan, rows) == rows.shape[0]
-        for selection, key in self._slices(plan, rows):
+
+        def shared_out(piece: tuple[Selection, bytes | None]) -> tuple[Words, int]:
+            selection, key = piece
             stream = self._randomness if whole_round else Randomness(key, self._randomness.source)
             tally = Tally(self.computes, plan.dimension, stream, self.shares)
             share_out(plan, rows[selection], tally, stream, silent[selection] if self.colluders else None)
-            sums += tally.sums
-            self._tick(silent[selection].size)
+            return tally.sums, int(silent[selection].size)
+
+        sums = np.zeros((self.computes, plan.dimension), dtype=np.uint64)
+        with self._threads(plan) as each:
+            for part, clients in each(shared_out, self._slices(plan, rows)):
+                sums += part
+                self._tick(clients)
         return sums
+
+    @contextmanager
+    def _threads(self, plan: RoundPlan) -> Iterator[Callable[..., Iterable[tuple[Words, int]]]]:
+        """How slices are gone through: a statistic that computes many rows at once lets threads work side by side."""
+        count = self.workers or cores()
+        if count == 1 or not rows_at_once(plan.statistic):
+            yield map
+            return
+        with ThreadPoolExecutor(count) as pool:
+            yield pool.map
 
     def _tick(self, clients: int) -> None:
         if self.tick is not None:
@@ -179,7 +197,9 @@ class LocalEngine:
         """Clients in a slice: all of them in a small round."""
         clients = int(rows.shape[0])
         words = clients * plan.dimension
-        if words <= _ONE_SLICE or rows_at_once(plan.statistic):
+        if (block := rows_at_once(plan.statistic)) is not None:
+            return min(block, clients)
+        if words <= _ONE_SLICE:
             return clients
         wanted = max(words // _SLICES, _LEAST_SLICE) // plan.dimension
         size = max(1, min(wanted, SLOT_WORDS // max(plan.dimension, int(rows.shape[1]))))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from hubbub.arrays import Floats, Words, finite_rows
-from hubbub.engines.session import Session
+from hubbub.engines.series import Series
 from hubbub.engines.spark_session import Progress, spark_session, watched
 from hubbub.engines.spark_table import SparkTable
 from hubbub.engines.spark_task import SCHEMA, Record, ShareOut, added, as_batch, records_of
@@ -65,9 +65,7 @@ class SparkEngine:
         table = self._table(rows, statistic)
         return self._round(table, self.plan(statistic, noise_multiplier, table.shape[0]))
 
-    def session(
-        self, rows: Any, statistic: Statistic, noise_multiplier: float, clients: int | None = None
-    ) -> Session:
+    def series(self, rows: Any, statistic: Statistic, noise_multiplier: float, clients: int | None = None) -> Series:
         """Many rounds over the same rows, handed to the cluster and planned once."""
         table = self._table(rows, statistic)
         if clients not in (None, table.shape[0]):
@@ -76,7 +74,7 @@ class SparkEngine:
                 "let the clients select themselves"
             )
         plan = self.plan(statistic, noise_multiplier, table.shape[0])
-        return Session(plan, lambda plan, _: self._round(table, plan))
+        return Series(plan, lambda plan, _: self._round(table, plan))
 
     def _round(self, table: SparkTable, plan: RoundPlan) -> Release:
         clients = plan.mechanism.clients

@@ -61,5 +61,7 @@ class TrustedAggregator:
             secure_generator=self._randomness.secure,
         )
         probability = probability_of(statistic)
-        event = GaussianEvent(noise_multiplier) if probability == 1 else SampledGaussianEvent(noise_multiplier, probability)
+        event = (
+            GaussianEvent(noise_multiplier) if probability == 1 else SampledGaussianEvent(noise_multiplier, probability)
+        )
         return Release(value, sigma, rows.shape[0], 0, event, protection)

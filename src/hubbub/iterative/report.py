@@ -66,7 +66,7 @@ class TrainingReport:
         """Epsilon at the budget's delta against each adversary, and why."""
         spent = {"epsilon": self.epsilon, "delta": self.delta}
         plan = self.plan
-        if plan.picked is not None:
+        if plan.picked is not None and self._protection.setting != "trusted aggregator":
             turns = plan.participations(self.steps)
             known = f"batches are known: {turns} of {self.steps} steps at most count for one client, not amplified"
             return {
@@ -76,8 +76,8 @@ class TrainingReport:
                 "trainer": {**spent, "why": known},
             }  # fmt: skip
         hidden = (
-            f"every client flips its own coin (probability {plan.probability:.4g}) and all send in every step, so nobody "
-            "knows who counted: amplified by sampling"
+            f"every client flips its own coin (probability {plan.probability:.4g}) and all send in every step, so "
+            "nobody knows who counted: amplified by sampling"
             if plan.probability < 1
             else "all clients count in every step"
         )
@@ -121,7 +121,7 @@ class TrainingReport:
             return ["the trusted aggregator sees every sample: there is no protection against it", *special, *COMMON]
         together = f"if all {p.computes} Computes pool their shares, a sample is covered by its own share of noise only"
         if self.plan.probability < 1:
-            special.append("that a client who lost its coin takes as long to answer as one that won is up to the client")
+            special.append("that a client who lost its coin answers as late as one that won is up to the client")
         return [together, *special, *COMMON]
 
     def __str__(self) -> str:
@@ -130,8 +130,8 @@ class TrainingReport:
         if self.is_guarantee:
             factor = math.exp(min(self.budget.epsilon, 700.0))
             lines += entry("Guarantee", f"{self.budget}-differential privacy, for all {self.steps} steps together")
-            lines += entry("In plain words", f"had one person's data been any other, every conclusion from the result "
-                           f"would be at most {factor:.3g} times as likely or unlikely, up to {self.delta:g}")  # fmt: skip
+            text = "had one person's data been any other, every conclusion from the result would be at most"
+            lines += entry("In plain words", f"{text} {factor:.3g} times as likely or unlikely, up to {self.delta:g}")
         else:
             lines += entry("NOT A GUARANTEE", "; ".join(self.reservations))
             lines += entry("Calculated as", f"{self.budget}-differential privacy, had these been avoided")
@@ -145,11 +145,11 @@ class TrainingReport:
             lines += entry("Take care", f"epsilon {self.budget.epsilon:g} is above 5 and protects little")
         lines += entry("Parties", parties(p))
         lines += entry("Batches", _batches(plan))
-        lines += entry("Every step", f"{p.dimension} number(s) summed over {self.last.n} clients, each client's clipped "
-                       f"to length {p.sensitivity / 2:.4g}; noise of standard deviation {self.last.noise_std:.4g} "
-                       f"(multiplier {plan.noise_multiplier:.4g}); drawn by {p.generator}")  # fmt: skip
+        lines += entry("Every step", _step(self.last, plan))
         if self.most_dropouts:
-            lines += entry("Dropouts", f"up to {self.most_dropouts} in a step; {self.least_tolerance} colluders covered")
+            lines += entry(
+                "Dropouts", f"up to {self.most_dropouts} in a step; {self.least_tolerance} colluders covered"
+            )
         lines.append("Holds against" if self.is_guarantee else "Would hold against")
         for who, what in self.adversaries().items():
             lines += bullet(f"{who}: epsilon {what['epsilon']:.4g} at delta {what['delta']:g}; {what['why']}", "  + ")
@@ -157,6 +157,15 @@ class TrainingReport:
         for text in self.not_promised():
             lines += bullet(text, "  - ")
         return "\n".join(lines)
+
+
+def _step(release: Release, plan: Plan) -> str:
+    p = release.protection
+    return (
+        f"{p.dimension} number(s) summed over {release.n} clients, each client's clipped to length "
+        f"{p.sensitivity / 2:.4g}; noise of standard deviation {release.noise_std:.4g} (multiplier "
+        f"{plan.noise_multiplier:.4g}); drawn by {p.generator}"
+    )
 
 
 def _batches(plan: Plan) -> str:

@@ -53,9 +53,7 @@ class Settings:
         budget = DEFAULT_BUDGET if self.budget is None else self.budget
         tolerated = int(getattr(self._engine(), "tolerated", 0))
         rng = np.random.default_rng(self.seed)
-        return make_plan(
-            clients, self.steps, self.batch, self.selection, budget, self.noise_multiplier, tolerated, rng
-        )
+        return make_plan(clients, self.steps, self.batch, self.selection, budget, self.noise_multiplier, tolerated, rng)
 
     def run(self, method: Method[State], rows: Floats, plan: Plan) -> tuple[Training[State], TrainingReport]:
         """Charge the ledger, take all steps, and say what is promised."""

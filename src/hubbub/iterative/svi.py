@@ -23,12 +23,13 @@ from hubbub.iterative.draws import Draws
 from hubbub.iterative.guides import FlatGuide, flat_guide
 from hubbub.iterative.noise import AddedNoise, added_noise
 from hubbub.iterative.plan import Plan, Selection
+from hubbub.iterative.public import Public
 from hubbub.iterative.report import TrainingReport
 from hubbub.iterative.row_model import row_model
 from hubbub.iterative.rows import RowShape, as_rows
 from hubbub.iterative.settings import Settings, Tick, checked_fit
 from hubbub.iterative.trainer import Method, NoisySum
-from hubbub.iterative.xla import XlaProgram, compile_program
+from hubbub.iterative.xla import XlaProgram, gradient_program
 from hubbub.models.rounds import Engine
 from hubbub.privacy import Budget, Ledger
 from hubbub.statistics import install
@@ -60,8 +61,9 @@ class PrivateSVI(Draws):
 
     Attributes
     ----------
-    parameters_ : of the guide, by name.   privacy_report_ : TrainingReport.   noise_ : what the noise adds (AddedNoise),
-    None for guides that are not normal.   program_ : what clients run.   trace_ : (steps, p) flat parameters.
+    parameters_ : of the guide, by name.   privacy_report_ : TrainingReport.   program_ : what clients run.
+    noise_ : what the noise adds (AddedNoise), None for guides that are not normal.
+    trace_ : (steps, p) flat parameters of the guide.
     """
 
     def __init__(
@@ -95,7 +97,7 @@ class PrivateSVI(Draws):
         """Run all steps over the rows, one client each: `fit(X, y)` calls `model(X, y)`; keywords are public."""
         rows, shape = as_rows(data)
         plan = self.settings.plan(rows.shape[0])
-        parts = _prepared(self.model, self.guide, shape, _Public(public), rows.shape[0])
+        parts = _prepared(self.model, self.guide, shape, Public(public), rows.shape[0])
         install(parts.program)
         optimiser = default_optimiser(plan.steps) if self.optimiser is None else self.optimiser
         key = jax.random.PRNGKey(self.settings.public_seed())
@@ -104,7 +106,7 @@ class PrivateSVI(Draws):
         self._parts, self.privacy_report_, self.program_ = parts, report, parts.program
         self.trace_ = np.array(state.trace)
         self.flat_ = self.trace_[-tail_of(training.steps, self.average) :].mean(axis=0)
-        self.parameters_ = {k: np.asarray(v) for k, v in parts.guide.parameters(jnp.asarray(self.flat_)).items()}
+        self.parameters_ = {k: np.asarray(v) for k, v in parts.named(jnp.asarray(self.flat_)).items()}
         gradients = np.array(state.gradients)[-tail_of(training.steps, self.average) :]
         self.noise_: AddedNoise | None = added_noise(
             parts.guide, self.parameters_, gradients, state.noise_std, len(gradients)
@@ -117,10 +119,8 @@ class PrivateSVI(Draws):
         parameters = self.parameters_
         if noise_aware and self.noise_ is not None:
             parameters = self.noise_.widened(parameters)
-        guide, key = self._parts.guide, jax.random.PRNGKey(seed)
-        flat = guide.flat(parameters)
-        draw = jax.jit(jax.vmap(lambda k: guide.model.values(guide.draw(flat, k)[0])))
-        return {name: np.asarray(value) for name, value in draw(jax.random.split(key, draws)).items()}
+        keys = jax.random.split(jax.random.PRNGKey(seed), draws)
+        return {name: np.asarray(value) for name, value in self._parts.draws(parameters, keys).items()}
 
 
 class _State(NamedTuple):
@@ -130,8 +130,9 @@ class _State(NamedTuple):
     inner: Any
     key: Any
     position: Any
-    gradients: tuple[Floats, ...]
-    trace: tuple[Floats, ...]
+    gradients: list[Floats]
+    trace: list[Floats]
+    """Both grow by one entry a step."""
     noise_std: float
 
 
@@ -147,9 +148,22 @@ class _Parts:
         """The guide's draw: where all clients compute."""
         return self.guide.draw(flat, key)[0]
 
+    @partial(jax.jit, static_argnums=0)
+    def named(self, flat: Any) -> Any:
+        """The guide's parameters by name."""
+        return self.guide.parameters(flat)
+
+    @partial(jax.jit, static_argnums=0)
+    def draws(self, parameters: Any, keys: Any) -> Any:
+        """The latent sites, a draw for each key."""
+        flat = self.guide.flat(parameters)
+        return jax.vmap(lambda key: self.guide.model.values(self.guide.draw(flat, key)[0]))(keys)
+
     @partial(jax.jit, static_argnums=(0, 1))
-    def step(self, optimiser: Any, flat: Any, inner: Any, key: Any, noisy: Any, clients: Any) -> tuple[Any, Any, Any]:
-        """One step uphill, and the draw for the next one."""
+    def step(
+        self, optimiser: Any, flat: Any, inner: Any, key: Any, noisy: Any, clients: Any
+    ) -> tuple[Any, Any, Any, Any, Any]:
+        """One step uphill: parameters, optimiser's state, gradient; and key and draw of the next step."""
 
         def bound(flat: Any) -> Any:
             position, public = self.guide.draw(flat, key)
@@ -157,29 +171,19 @@ class _Parts:
 
         gradient = -jax.grad(bound)(flat) / clients
         updates, inner = optimiser.update(gradient, inner, flat)
-        return optax.apply_updates(flat, updates), inner, gradient * clients
-
-
-class _Public(dict[str, Any]):
-    """Public keywords, told apart by identity, so that they can name a cached model."""
-
-    def __hash__(self) -> int:  # type: ignore[override]  # a dict has none
-        return hash(tuple(sorted((name, repr(value)) for name, value in self.items())))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Public) and hash(self) == hash(other)
+        flat, key = optax.apply_updates(flat, updates), jax.random.split(key)[0]
+        return flat, inner, gradient * clients, key, self.guide.draw(flat, key)[0]
 
 
 @lru_cache(maxsize=16)
-def _prepared(model: Any, guide: Any, shape: RowShape, public: _Public, clients: int) -> _Parts:
+def _prepared(model: Any, guide: Any, shape: RowShape, public: Public, clients: int) -> _Parts:
     """Model and guide checked, the clients' program exported: nothing of this looks at data."""
     rows = row_model(model, shape, public)
     flat = flat_guide(rows, guide, 0)
-    name = f"gradient of the log likelihood of {getattr(model, '__name__', 'a model')}"
-    program = compile_program(name, jax.grad(rows.client_part), rows.dimension, shape.columns, clients)
-    return _Parts(flat, program)
+    return _Parts(flat, gradient_program(rows, clients))
 
 
+@lru_cache(maxsize=16)
 def default_optimiser(steps: int) -> Any:
     """Adam with a rate that falls from 0.1 to 0.005, so that the noise averages out at the end."""
     return optax.adam(optax.cosine_decay_schedule(0.1, max(1, steps), alpha=0.05))
@@ -194,20 +198,18 @@ def _method(parts: _Parts, optimiser: Any, plan: Plan, clip: float, average: flo
     kept = plan.steps - tail_of(plan.steps, average)
 
     def update(state: _State, noisy: NoisySum) -> _State:
-        flat, inner, gradient = parts.step(
+        flat, inner, gradient, following, position = parts.step(
             optimiser, state.flat, state.inner, state.key, noisy.value.astype(state.flat.dtype), float(plan.clients)
         )
-        if not bool(jnp.isfinite(flat).all()):
+        state.trace.append(np.asarray(flat))
+        if not np.isfinite(state.trace[-1]).all():
             raise InvalidInput(
                 f"optimiser must keep the parameters finite, got others in step {noisy.step}; use a smaller rate"
             )
-        following = jax.random.fold_in(key, noisy.step + 1)
-        gradients = (*state.gradients, np.asarray(gradient)) if noisy.step >= kept else ()
-        return _State(
-            flat, inner, following, parts.position(flat, following), gradients, (*state.trace, np.asarray(flat)),
-            noisy.noise_std,
-        )  # fmt: skip
+        if noisy.step >= kept:
+            state.gradients.append(np.asarray(gradient))
+        return state._replace(flat=flat, inner=inner, key=following, position=position, noise_std=noisy.noise_std)
 
     flat = jnp.asarray(parts.guide.start, dtype=float)
-    start = _State(flat, optimiser.init(flat), key, parts.position(flat, key), (), (), 0.0)
+    start = _State(flat, optimiser.init(flat), key, parts.position(flat, key), [], [], 0.0)
     return Method("variational inference", parts.program, clip, start, lambda s: np.asarray(s.position), update)

@@ -14,7 +14,7 @@ import numpy as np
 from hubbub.arrays import Floats
 from hubbub.errors import HubbubError, InvalidInput, RoundRefused
 from hubbub.iterative.plan import Plan
-from hubbub.models.rounds import Engine, open_session
+from hubbub.models.rounds import Engine, series_of
 from hubbub.privacy import Entry, Ledger, Release
 from hubbub.statistics import Clipped, Program
 
@@ -69,7 +69,7 @@ def train(
     numbers = np.asarray(method.numbers(method.start), dtype=np.float64)
     statistic = Clipped(method.program, numbers, method.clip, plan.probability)
     batch = None if plan.picked is None else plan.batch
-    session = open_session(engine, rows, statistic, plan.noise_multiplier, batch)
+    series = series_of(engine, rows, statistic, plan.noise_multiplier, batch)
     charge = Entry(f"{method.label}, {plan.steps} step(s)", plan.event(plan.steps))
     if ledger is not None:
         ledger.charge_entries([charge])
@@ -77,7 +77,7 @@ def train(
     try:
         for step in range(plan.steps):
             at = Clipped(method.program, np.asarray(method.numbers(state), np.float64), method.clip, plan.probability)
-            release = session.private_sum(at, plan.chosen(step))
+            release = series.private_sum(at, plan.chosen(step))
             releases, last = releases + 1, release
             least, lost = min(least, release.remaining_tolerance), max(lost, release.dropouts)
             state = method.update(state, _standing_for_all(release, plan, step))

@@ -21,8 +21,10 @@ from jax import export
 
 from hubbub.arrays import Floats
 from hubbub.errors import InvalidInput
+from hubbub.iterative.row_model import RowModel
 
 _MOST_AT_ONCE, _WORDS_AT_ONCE = 2048, 1 << 20
+_FEW = 512
 _MAGIC = b"hubbub program 1\n"
 
 
@@ -82,15 +84,25 @@ def compile_program(
 ) -> XlaProgram:
     """Export `function(state, row) -> vector` of a state as long as the vector, taken over many rows at once."""
     dtype = float_type()
-    block = max(16, min(_MOST_AT_ONCE, _WORDS_AT_ONCE // dimension))
-    block = min(block, 1 << max(0, clients - 1).bit_length())
+    block = block_of(clients, max(16, min(_MOST_AT_ONCE, _WORDS_AT_ONCE // dimension)))
     shapes = (
-        jax.ShapeDtypeStruct((dimension,), dtype),
-        jax.ShapeDtypeStruct((block, columns), dtype),
+        jax.ShapeDtypeStruct((dimension,), dtype),  # type: ignore[no-untyped-call]  # jax has no type for it
+        jax.ShapeDtypeStruct((block, columns), dtype),  # type: ignore[no-untyped-call]
     )
     mapped = jax.jit(jax.vmap(function, in_axes=(None, 0)))
     code = bytes(export.export(mapped)(*shapes).serialize())
     return XlaProgram(name, columns, dimension, block, code)
+
+
+def block_of(clients: int, most: int) -> int:
+    """Rows at once: all of a few clients, else such that an even number of blocks (two cores) holds them all."""
+    return clients if clients <= _FEW else -(-clients // (2 * -(-clients // (2 * most))))
+
+
+def gradient_program(model: RowModel, clients: int) -> XlaProgram:
+    """What clients run: the gradient of one row's log likelihood at a position, the same for every guide."""
+    name = f"gradient of the log likelihood of {getattr(model.model, '__name__', 'a model')}"
+    return compile_program(name, jax.grad(model.client_part), model.dimension, model.shape.columns, clients)
 
 
 def float_type() -> Any:

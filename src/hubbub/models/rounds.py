@@ -28,7 +28,7 @@ class Engine(Protocol):
         ...
 
 
-class Session(Protocol):
+class Series(Protocol):
     """Many rounds over the same rows, planned once."""
 
     def private_sum(self, statistic: Statistic, chosen: NDArray[np.intp] | None = None) -> Release:
@@ -38,7 +38,7 @@ class Session(Protocol):
 
 @dataclass(frozen=True)
 class RoundByRound:
-    """A session with an engine that has none of its own: every round is planned anew."""
+    """A series with an engine that has none of its own: every round is planned anew."""
 
     engine: Engine
     rows: Floats
@@ -50,13 +50,13 @@ class RoundByRound:
         return self.engine.private_sum(rows, statistic, self.noise_multiplier)
 
 
-def open_session(
+def series_of(
     engine: Engine, rows: Floats, statistic: Statistic, noise_multiplier: float, clients: int | None = None
-) -> Session:
-    """The engine's own session, or one that asks it every time; `clients` is the size of batches that one chooses."""
-    if hasattr(engine, "session"):
-        session: Session = engine.session(rows, statistic, noise_multiplier, clients)
-        return session
+) -> Series:
+    """The engine's own series, or one that asks it every time; `clients` is the size of batches that one chooses."""
+    if hasattr(engine, "series"):
+        series: Series = engine.series(rows, statistic, noise_multiplier, clients)
+        return series
     return RoundByRound(engine, rows, noise_multiplier)
 
 

@@ -11,7 +11,6 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-
 from typing import TYPE_CHECKING
 
 from hubbub.errors import InvalidInput

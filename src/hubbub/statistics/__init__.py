@@ -12,7 +12,7 @@ from hubbub.statistics.spread import Spread
 from hubbub.statistics.stacked import Stacked
 
 __all__ = [
-    "Ball", "Box", "Clipped", "ColumnHistogram", "Count", "Formula", "Gram", "MeanAndSquare", "Means", "OneHot", "Program",
-    "Regression", "SecondMoments", "Spread", "Stacked", "Statistic", "install", "probability_of", "rows_at_once",
-    "statistic_from",
+    "Ball", "Box", "Clipped", "ColumnHistogram", "Count", "Formula", "Gram", "MeanAndSquare", "Means", "OneHot",
+    "Program", "Regression", "SecondMoments", "Spread", "Stacked", "Statistic", "install", "probability_of",
+    "rows_at_once", "statistic_from",
 ]  # fmt: skip

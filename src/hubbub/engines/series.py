@@ -18,7 +18,7 @@ Chosen = NDArray[np.intp] | None
 
 
 @dataclass(frozen=True)
-class Session:
+class Series:
     """A plan, and how the engine runs one round of it."""
 
     plan: RoundPlan
@@ -27,7 +27,7 @@ class Session:
     def private_sum(self, statistic: Statistic, chosen: Chosen = None) -> Release:
         """The noisy sum of a statistic that differs from the planned one in its state alone."""
         if _bounds(statistic) != _bounds(self.plan.statistic):
-            raise InvalidInput("statistic must keep the bounds it was planned with, got others; plan a new session")
+            raise InvalidInput("statistic must keep the bounds it was planned with, got others; plan a new series")
         return self._run(replace(self.plan, statistic=statistic), chosen)
 
 
