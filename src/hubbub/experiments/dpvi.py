@@ -143,6 +143,6 @@ ABOUT = (
     f"Bayesian logistic regression on abalone ({RINGS} rings or more; {TRAIN} clients, the other 1177 rows held out) "
     f"by private variational inference: {STEPS} steps in which all clients count, gradients clipped to {CLIP:g}, "
     f"delta = {DELTA:g}, T = {TOLERATED}. Columns are centred and scaled by public values, not by the data. "
-    "NP: neither noise nor clip. TA: a trusted aggregator adds the noise. DDP: every client adds its share, through the "
-    "secure sum."
+    "NP: neither noise nor clip. TA: a trusted aggregator adds the noise. DDP: every client adds its share, through "
+    "the secure sum."
 )

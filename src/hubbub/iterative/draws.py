@@ -67,7 +67,8 @@ class Draws(ABC):
         attributes = {"privacy_report": json.dumps(report.as_dict()), "inference_library": "hubbub"}
         if int(arviz.__version__.split(".")[0]) >= 1:
             return arviz.from_dict(groups, attrs=dict.fromkeys(groups, attributes))
-        return arviz.from_dict(**groups, attrs=attributes)  # type: ignore[arg-type]  # its groups are keywords
+        named = {f"{group}_attrs": attributes for group in groups}
+        return arviz.from_dict(**groups, **named, attrs=attributes)  # type: ignore[arg-type]  # its groups are keywords
 
     def _report(self) -> TrainingReport:
         checked_fit(self.privacy_report_, type(self).__name__)

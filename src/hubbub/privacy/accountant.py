@@ -121,7 +121,7 @@ def _composed(multiplier: float, others: Sequence[Event]):  # type: ignore[no-un
     from dp_accounting import GaussianDpEvent, NeighboringRelation, NonPrivateDpEvent, UnsupportedEventError
     from dp_accounting.pld import PLDAccountant
 
-    accountant = PLDAccountant(NeighboringRelation.REPLACE_ONE)
+    accountant = PLDAccountant(NeighboringRelation.REPLACE_ONE, _grid(others))
     try:
         for event in _in_its_terms(others):
             accountant.compose(event)
@@ -133,6 +133,13 @@ def _composed(multiplier: float, others: Sequence[Event]):  # type: ignore[no-un
         # dp_accounting counts noise per add-or-remove step, of which a replacement takes two; we count per replacement
         accountant.compose(GaussianDpEvent(2 * multiplier))
     return accountant
+
+
+def _grid(events: Sequence[Event]) -> float:
+    """How finely dp_accounting cuts the loss: 1e-4, coarser where the loss is large (it rounds toward privacy)."""
+    sampled = [event for event in events if isinstance(event, SampledGaussianEvent) and event.noise_multiplier > 0]
+    rough = sum(event.steps * (event.probability / event.noise_multiplier) ** 2 for event in sampled)
+    return 1e-4 * min(max(1.0, rough), 100.0)
 
 
 def _in_its_terms(events: Sequence[Event]) -> list[DpEvent]:
