@@ -244,6 +244,35 @@ def test_programs_are_files_that_clients_install(tmp_path):
         XlaProgram.load(tmp_path / "bad")
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["spark", "network"])
+def test_training_runs_where_clients_are_elsewhere(engine, request):
+    if engine == "spark":
+        from hubbub.engines.spark import SparkEngine
+        from spark_support import shared_session
+
+        where = SparkEngine(computes=3, seed=1, session=shared_session(), partitions=2)
+    else:
+        where = hubbub.NetworkEngine(request.getfixturevalue("live").urls, seed=1, holds=25)
+    x = np.random.default_rng(0).standard_normal(50)
+    fitted = PrivateSVI(models.normal_mean, budget=Budget(10.0, 1e-5), batch=25, steps=2, engine=where, seed=0).fit(x)
+    assert fitted.privacy_report_.steps == 2
+    assert fitted.privacy_report_.last.protection.computes == 3
+    if engine == "spark":
+        with pytest.raises(InvalidInput, match="selection must be 'self' on Spark"):
+            PrivateSVI(models.normal_mean, batch=25, selection="trainer", steps=2, engine=where).fit(x)
+
+
+def test_public_arguments_are_told_apart_by_content():
+    """Long arrays print alike."""
+    from hubbub.iterative.public import Public
+
+    a, b = np.zeros(5000), np.zeros(5000)
+    b[2500] = 1
+    assert Public(v=a) == Public(v=a.copy())
+    assert Public(v=a) != Public(v=b)
+
+
 def test_use_before_fit_is_one_line():
     with pytest.raises(InvalidInput, match="PrivateSVI must be fitted first"):
         PrivateSVI(models.logistic).sample()

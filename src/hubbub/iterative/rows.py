@@ -12,6 +12,8 @@ import numpy as np
 from hubbub.arrays import Floats, finite_rows
 from hubbub.errors import InvalidInput
 
+_LARGEST_WHOLE = 1 << 24  # JAX computes in 32 bits, which hold no larger ones exactly
+
 
 @dataclass(frozen=True)
 class RowShape:
@@ -55,5 +57,7 @@ def as_rows(data: Sequence[Any]) -> tuple[Floats, RowShape]:
     lengths = [part.shape[0] for part in arrays]
     if len(set(lengths)) != 1:
         raise InvalidInput(f"data must have as many rows in each array, got {lengths}; check the arrays")
+    if any(part.dtype.kind in "iu" and part.size and np.abs(part).max() > _LARGEST_WHOLE for part in arrays):
+        raise InvalidInput(f"data must hold whole numbers up to {_LARGEST_WHOLE}, got larger ones; number them from 0")
     table = np.concatenate([part.reshape(lengths[0], -1).astype(np.float64) for part in arrays], axis=1)
     return finite_rows("data", table), RowShape(tuple((part.shape[1:], part.dtype.kind) for part in arrays))
