@@ -2,7 +2,7 @@
 
     python examples/noise_aware_coverage.py [repeats]
 
-Conjugate data (known residual deviation 1, four coefficients), 40 studies for each line, epsilon = 1, delta = 1e-5, by a
+Conjugate data (residual deviation 1, four coefficients), 40 studies for each line, epsilon = 1, delta = 1e-5, by a
 trusted aggregator's noise, which is what any engine adds at T = 0 and large N. Needs the extra `vi`.
 """
 

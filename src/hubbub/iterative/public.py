@@ -19,6 +19,9 @@ class Public(dict[str, Any]):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Public) and self._key() == other._key()
 
+    def __ne__(self, other: object) -> bool:
+        return not self == other  # a dict has one of its own
+
 
 def _content(value: Any) -> str:
     if hasattr(value, "__array__"):
