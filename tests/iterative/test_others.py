@@ -32,7 +32,7 @@ def test_langevin_draws_of_a_conjugate_model_have_its_mean_and_deviation():
     """400 rows: N(sum x/401, 1/401); autocorrelated draws, so within 0.6 deviations and 25 % of the width."""
     x = 0.7 + np.random.default_rng(1).standard_normal(400)
     for kwargs in ({"noise_multiplier": 0.0}, {"budget": Budget(30.0, 1e-5), "engine": LocalEngine(seed=0)}):
-        fitted = PrivateSGLD(models.normal_mean, clip=4.0, steps=3000, seed=2, **kwargs).fit(x)
+        fitted = PrivateSGLD(models.normal_mean, clip=4.0, steps=2000, seed=2, **kwargs).fit(x)
         draws = fitted.sample(1000)["m"]
         assert abs(draws.mean() - x.sum() / 401) < 0.6 * 401**-0.5
         assert draws.std() == pytest.approx(401**-0.5, rel=0.25)

@@ -55,9 +55,9 @@ def test_noise_off_gives_the_same_training_with_and_without_the_secure_sum():
 
 @pytest.mark.parametrize("guide", [AutoMultivariateNormal, models.own_guide])
 def test_guides_of_every_kind_come_close_to_the_same_mean(guide):
-    fitted = PrivateSVI(models.logistic, guide, budget=Budget(100.0, 1e-5), clip=3.0, steps=300, seed=0).fit(X, Y)
+    fitted = PrivateSVI(models.logistic, guide, budget=Budget(100.0, 1e-5), clip=3.0, steps=200, seed=0).fit(X, Y)
     w = fitted.sample(500)["w"]
-    best = PrivateSVI(models.logistic, noise_multiplier=0.0, clip=100.0, steps=300, seed=1).fit(X, Y).sample(500)["w"]
+    best = PrivateSVI(models.logistic, noise_multiplier=0.0, clip=100.0, steps=200, seed=1).fit(X, Y).sample(500)["w"]
     assert np.abs(w.mean(axis=0) - best.mean(axis=0)).max() < 0.15
     assert (fitted.noise_ is None) == (guide is models.own_guide)
 
@@ -245,7 +245,7 @@ def test_programs_are_files_that_clients_install(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", ["spark", "network"])
+@pytest.mark.parametrize("engine", [pytest.param("spark", marks=pytest.mark.long), "network"])
 def test_training_runs_where_clients_are_elsewhere(engine, request):
     if engine == "spark":
         from hubbub.engines.spark import SparkEngine
