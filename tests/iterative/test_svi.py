@@ -202,6 +202,28 @@ def test_more_dropouts_are_refused_and_only_what_was_released_is_charged():
     assert ledger.entries == ()
 
 
+class RefusesTheThird:
+    """An engine that loses its clients in the third round."""
+
+    def __init__(self) -> None:
+        self.inner, self.rounds = LocalEngine(computes=3), 0
+
+    def private_sum(self, rows, statistic, noise_multiplier):
+        self.rounds += 1
+        if self.rounds == 3:
+            raise RoundRefused("too-few-clients", "clients must come back")
+        return self.inner.private_sum(rows, statistic, noise_multiplier)
+
+
+@pytest.mark.parametrize("batch", [None, 100])
+def test_run_that_ends_early_is_charged_for_what_was_released(batch):
+    ledger = Ledger(Budget(3.0, 1e-5))
+    with pytest.raises(RoundRefused):
+        PrivateSVI(models.logistic, engine=RefusesTheThird(), ledger=ledger, batch=batch, steps=10, seed=0).fit(X, Y)
+    assert [entry.label for entry in ledger.entries] == ["variational inference, 2 step(s)"]
+    assert 0 < ledger.epsilon < 0.8
+
+
 def test_ledger_is_charged_once_before_the_first_step_and_refuses_what_it_cannot_pay():
     ledger = Ledger(Budget(1.2, 1e-5))
     seen = []
