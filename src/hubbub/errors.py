@@ -12,6 +12,7 @@ HubbubError
 └── CannotCombine       published sums that do not belong together; `.reason` is a stable code
 
 PrivacyLeakWarning      something private was used where only public values belong
+NotFiniteWarning        a client's vector was not finite, and it sent zero
 """
 
 from __future__ import annotations
@@ -66,6 +67,10 @@ class CannotCombine(HubbubError):
 
 class PrivacyLeakWarning(UserWarning):
     """Private data was used to choose something that must be public."""
+
+
+class NotFiniteWarning(UserWarning):
+    """A client's vector was NaN or infinite, so it sent zero; said where the client runs and nowhere else."""
 
 
 def whole(field: str, value: object, least: int, remedy: str, most: int | None = None) -> int:

@@ -14,9 +14,11 @@ from hubbub.engines import LocalEngine, TrustedAggregator
 from hubbub.engines.network import NetworkEngine
 from hubbub.engines.spark import SparkEngine
 from hubbub.errors import InvalidInput
+from hubbub.iterative.logistic import JaakkolaProgram
 from hubbub.statistics import (
     Ball,
     Box,
+    Clipped,
     ColumnHistogram,
     Count,
     MeanAndSquare,
@@ -26,6 +28,7 @@ from hubbub.statistics import (
     SecondMoments,
     Spread,
     Stacked,
+    install,
 )
 from hubbub.statistics.base import Statistic
 from spark_support import shared_session
@@ -44,6 +47,8 @@ NETWORK: dict[str, Callable[[tuple[str, ...], int | None], Engine]] = {
     "network, a client for every row": lambda urls, seed: NetworkEngine(urls, tolerated=2, seed=seed),
 }
 """On live Compute processes, which the fixture `live` starts."""
+PROGRAM = JaakkolaProgram(2, radius=2.0)
+install(PROGRAM)
 STATISTICS: dict[str, Statistic] = {
     "regression in a box": Regression(Box((1.0, 0.5), 2.0)),
     "regression in a ball": Regression(Ball(1.0, 2, y=2.0, weight=0.5), target_square=True),
@@ -54,6 +59,7 @@ STATISTICS: dict[str, Statistic] = {
     "one-hot": OneHot(3),
     "column histogram": ColumnHistogram((1.0, 2.0), octaves=3),
     "spread": Spread(1.5, 2),
+    "clipped program": Clipped(PROGRAM, np.eye(3).ravel(), 0.5),
     "stacked": Stacked((Spread(1.5, 2), ColumnHistogram((2.0,), octaves=3)), (0.7, 0.3)),
 }
 N = 30

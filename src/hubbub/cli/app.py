@@ -227,8 +227,8 @@ def explain(
 @app.command
 def experiment(
     name: Annotated[
-        Literal["fig1b", "fig2", "fig3", "table1", "efficiency", "coverage", "others", "all"],
-        Parameter(help="Which one; all are those of the paper, without coverage and others."),
+        Literal["fig1b", "fig2", "fig3", "table1", "efficiency", "coverage", "others", "dpvi", "all"],
+        Parameter(help="Which one; all are those of the paper, without coverage, others and dpvi."),
     ],
     *,
     out: Annotated[Path, Parameter(help="Folder for rows, pictures and report.html.")] = Path("out"),
@@ -255,6 +255,7 @@ def experiment(
         hubbub experiment fig3 --data gdsc --as published
         hubbub experiment all --out out --data gdsc --jobs 2
         hubbub experiment efficiency --json
+        hubbub experiment dpvi --repeats 5
     """
     from hubbub.cli.experiment import run
     from hubbub.experiments.catalogue import Settings

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.arrays import Floats, Words, check_finite, number_rows
+from hubbub.arrays import Floats, Words, check_finite, finite_rows, number_rows
+from hubbub.engines.series import Series
 from hubbub.engines.worker import MOST_SUMS, SLOT_WORDS
 from hubbub.engines.workers import POOL, NotForWorkers, Selection, Tick, cores
 from hubbub.errors import InvalidInput, invalid, whole
@@ -26,9 +30,10 @@ from hubbub.securesum import (
     clients_at_once,
     combine,
 )
-from hubbub.statistics import Statistic
+from hubbub.statistics import Statistic, rows_at_once
 
 _ONE_SLICE = 1 << 19  # words of all vectors together, up to which one slice and one stream serve the whole round
+_FAULTS = ("absent", "lost_halfway", "colluders")
 _SLICES, _LEAST_SLICE = 64, 1 << 18
 _WORTH_SENDING, _WORTH_STARTING = 1 << 21, 1 << 26  # words of all shares: to warm workers, and to start them
 
@@ -68,7 +73,7 @@ class LocalEngine:
         whole("tolerated", self.tolerated, 0, "give how many clients may collude or drop out")
         if self.workers is not None:
             whole("workers", self.workers, 1, "leave it out for one per core")
-        for fault in ("absent", "lost_halfway", "colluders"):
+        for fault in _FAULTS:
             object.__setattr__(self, fault, _row_numbers(fault, getattr(self, fault)))
         if not isinstance(self.seal, bool):
             check_suite(self.seal)
@@ -77,13 +82,37 @@ class LocalEngine:
     def private_sum(self, rows: Floats, statistic: Statistic, noise_multiplier: float) -> Release:
         """The noisy sum over the clients that came, or a refusal."""
         rows = number_rows("rows", rows, statistic.columns)
-        plan = self.plan(statistic, noise_multiplier, clients=rows.shape[0])
+        return self._round(self.plan(statistic, noise_multiplier, clients=rows.shape[0]), rows)
+
+    def series(self, rows: Floats, statistic: Statistic, noise_multiplier: float, clients: int | None = None) -> Series:
+        """Many rounds over the same rows, planned once; `clients` of them a round where not all take part."""
+        rows = finite_rows("rows", rows, statistic.columns)
+        plan = self.plan(statistic, noise_multiplier, clients=rows.shape[0] if clients is None else clients)
+        return Series(plan, partial(self._round_of_series, rows))
+
+    def _round_of_series(self, rows: Floats, plan: RoundPlan, chosen: NDArray[np.intp] | None) -> Release:
+        if chosen is None:
+            return self._round(plan, rows, checked=True)
+        return self._among(chosen, rows.shape[0])._round(plan, rows[chosen], checked=True)
+
+    def _among(self, chosen: NDArray[np.intp], clients: int) -> LocalEngine:
+        """The same engine, its simulated faults numbered within the chosen rows."""
+        self._present(clients)  # refuses the fault of a client that does not exist
+        faults = {name: tuple(np.flatnonzero(np.isin(chosen, getattr(self, name))).tolist()) for name in _FAULTS}
+        engine = replace(self, **faults)  # type: ignore[arg-type]  # tuples of row numbers, as the fields are
+        object.__setattr__(engine, "_randomness", self._randomness)
+        return engine
+
+    def _round(self, plan: RoundPlan, rows: Floats, checked: bool = False) -> Release:
+        """One round as planned; `checked` rows are known to be finite."""
         present = self._present(rows.shape[0])
         check_turnout(rows.shape[0], self.tolerated, int(present.sum()))
         suite = self._suite()
         if suite is not None:
             check_finite("rows", rows)
-        words = combine(self.compute_sums(plan, rows)) if suite is None else self._sealed_sum(plan, rows, suite)
+        words = (
+            combine(self.compute_sums(plan, rows, checked)) if suite is None else self._sealed_sum(plan, rows, suite)
+        )
         return decode_release(
             plan,
             words,
@@ -99,7 +128,7 @@ class LocalEngine:
         """The grid and the noise of a round, before any data is touched."""
         return plan_round(statistic, noise_multiplier, clients, self.tolerated, self.fraction_bits)
 
-    def compute_sums(self, plan: RoundPlan, rows: Floats) -> Words:
+    def compute_sums(self, plan: RoundPlan, rows: Floats, checked: bool = False) -> Words:
         """(M, d): what each Compute adds up. A slice of clients at a time, so memory stays bounded."""
         count = self._worker_count(plan, rows)
         if count > 1:
@@ -115,18 +144,35 @@ class LocalEngine:
             except InvalidInput:
                 check_finite("rows", rows)  # which names the row among all, not in its slice
                 raise
-        check_finite("rows", rows)
-        sums = np.zeros((self.computes, plan.dimension), dtype=np.uint64)
+        if not checked:
+            check_finite("rows", rows)
         silent = np.zeros(rows.shape[0], dtype=bool)
         silent[list(self.colluders)] = True
         whole_round = self._slice_size(plan, rows) == rows.shape[0]
-        for selection, key in self._slices(plan, rows):
+
+        def shared_out(piece: tuple[Selection, bytes | None]) -> tuple[Words, int]:
+            selection, key = piece
             stream = self._randomness if whole_round else Randomness(key, self._randomness.source)
             tally = Tally(self.computes, plan.dimension, stream, self.shares)
             share_out(plan, rows[selection], tally, stream, silent[selection] if self.colluders else None)
-            sums += tally.sums
-            self._tick(silent[selection].size)
+            return tally.sums, int(silent[selection].size)
+
+        sums = np.zeros((self.computes, plan.dimension), dtype=np.uint64)
+        with self._threads(plan) as each:
+            for part, clients in each(shared_out, self._slices(plan, rows)):
+                sums += part
+                self._tick(clients)
         return sums
+
+    @contextmanager
+    def _threads(self, plan: RoundPlan) -> Iterator[Callable[..., Iterable[tuple[Words, int]]]]:
+        """How slices are gone through: a statistic that computes many rows at once lets threads work side by side."""
+        count = self.workers or cores()
+        if count == 1 or not rows_at_once(plan.statistic):
+            yield map
+            return
+        with ThreadPoolExecutor(count) as pool:
+            yield pool.map
 
     def _tick(self, clients: int) -> None:
         if self.tick is not None:
@@ -143,7 +189,7 @@ class LocalEngine:
         words = rows.shape[0] * plan.dimension * self.computes
         one_slice = rows.shape[0] * plan.dimension <= _ONE_SLICE
         too_long = rows.shape[1] > SLOT_WORDS or plan.dimension * self.computes > MOST_SUMS
-        if count == 1 or one_slice or too_long or self.colluders:
+        if count == 1 or one_slice or too_long or self.colluders or rows_at_once(plan.statistic):
             return 1
         return count if words >= (_WORTH_SENDING if POOL.warm(count) else _WORTH_STARTING) else 1
 
@@ -151,6 +197,8 @@ class LocalEngine:
         """Clients in a slice: all of them in a small round."""
         clients = int(rows.shape[0])
         words = clients * plan.dimension
+        if (block := rows_at_once(plan.statistic)) is not None:
+            return min(block, clients)
         if words <= _ONE_SLICE:
             return clients
         wanted = max(words // _SLICES, _LEAST_SLICE) // plan.dimension

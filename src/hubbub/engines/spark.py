@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from hubbub.arrays import Floats, Words, finite_rows
+from hubbub.engines.series import Series
 from hubbub.engines.spark_session import Progress, spark_session, watched
 from hubbub.engines.spark_table import SparkTable
 from hubbub.engines.spark_task import SCHEMA, Record, ShareOut, added, as_batch, records_of
@@ -62,8 +63,21 @@ class SparkEngine:
     ) -> Release:
         """The noisy sum over all clients, or a refusal."""
         table = self._table(rows, statistic)
-        clients = table.shape[0]
-        plan = self.plan(statistic, noise_multiplier, clients)
+        return self._round(table, self.plan(statistic, noise_multiplier, table.shape[0]))
+
+    def series(self, rows: Any, statistic: Statistic, noise_multiplier: float, clients: int | None = None) -> Series:
+        """Many rounds over the same rows, handed to the cluster and planned once."""
+        table = self._table(rows, statistic)
+        if clients not in (None, table.shape[0]):
+            raise InvalidInput(
+                "selection must be 'self' on Spark, whose rows stay where they are, got 'trainer'; "
+                "let the clients select themselves"
+            )
+        plan = self.plan(statistic, noise_multiplier, table.shape[0])
+        return Series(plan, lambda plan, _: self._round(table, plan))
+
+    def _round(self, table: SparkTable, plan: RoundPlan) -> Release:
+        clients = plan.mechanism.clients
         words, present = self.compute_sums(plan, table)
         check_turnout(clients, self.tolerated, present)
         if present != clients:

@@ -7,9 +7,17 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from hubbub.arrays import Floats, finite_rows
-from hubbub.privacy import DistributedGaussian, GaussianEvent, Protection, Release, check_population
+from hubbub.privacy import (
+    DistributedGaussian,
+    GaussianEvent,
+    Protection,
+    Release,
+    SampledGaussianEvent,
+    check_population,
+)
 from hubbub.randomness import Randomness
-from hubbub.statistics import Statistic
+from hubbub.roles import vectors_of
+from hubbub.statistics import Statistic, probability_of, rows_at_once
 
 _CHUNK_ROWS = 4096
 
@@ -33,8 +41,9 @@ class TrustedAggregator:
         check_population(rows.shape[0], 0)
         sigma = DistributedGaussian(noise_multiplier, statistic.sensitivity, rows.shape[0]).sigma_std
         value = np.zeros(statistic.dimension)
-        for start in range(0, rows.shape[0], _CHUNK_ROWS):
-            value += statistic.vectors(rows[start : start + _CHUNK_ROWS]).sum(axis=0)
+        size = rows_at_once(statistic) or _CHUNK_ROWS
+        for start in range(0, rows.shape[0], size):
+            value += vectors_of(statistic, rows[start : start + size], self._randomness).sum(axis=0)
         value += sigma * self._randomness.normals((statistic.dimension,))
         protection = Protection(
             clients=rows.shape[0],
@@ -51,4 +60,8 @@ class TrustedAggregator:
             generator=self._randomness.source,
             secure_generator=self._randomness.secure,
         )
-        return Release(value, sigma, rows.shape[0], 0, GaussianEvent(noise_multiplier), protection)
+        probability = probability_of(statistic)
+        event = (
+            GaussianEvent(noise_multiplier) if probability == 1 else SampledGaussianEvent(noise_multiplier, probability)
+        )
+        return Release(value, sigma, rows.shape[0], 0, event, protection)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hubbub.errors import InvalidInput, invalid
-from hubbub.experiments import coverage, efficiency, fig1b, fig2, fig3, others, table1
+from hubbub.experiments import coverage, dpvi, efficiency, fig1b, fig2, fig3, others, table1
 from hubbub.experiments.modes import Mode
 from hubbub.experiments.result import Result
 from hubbub.experiments.runner import Cell, run_cells
@@ -23,6 +23,7 @@ EXPERIMENTS = {
     "efficiency": efficiency,
     "coverage": coverage,
     "others": others,
+    "dpvi": dpvi,
 }
 OF_THE_PAPER = ("fig1b", "fig2", "fig3", "table1", "efficiency")
 DEPENDS_ON_MODE = ("fig2", "fig3")

@@ -26,9 +26,14 @@ def white_wine() -> Floats:
 
 def abalone() -> Floats:
     """4177 rows of sex (M = 0, else 1), 7 measurements and the number of rings, scaled as in the paper."""
+    return paper_scaling(abalone_raw())
+
+
+def abalone_raw() -> Floats:
+    """The same in the file's units: lengths in 200 mm, weights in 200 g."""
     with open(_file("classification/abalone/abalone.data.txt")) as file:
         cells = [line.strip().split(",") for line in file if line.strip()]
-    return paper_scaling(np.array([[float(c[0] != "M"), *map(float, c[1:])] for c in cells]))
+    return np.array([[float(c[0] != "M"), *map(float, c[1:])] for c in cells])
 
 
 def diabetes() -> Floats:

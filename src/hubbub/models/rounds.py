@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from hubbub.arrays import Floats
 from hubbub.errors import InvalidInput, RoundRefused
@@ -22,6 +26,38 @@ class Engine(Protocol):
         Raises InvalidInput or RoundRefused before anything is released.
         """
         ...
+
+
+class Series(Protocol):
+    """Many rounds over the same rows, planned once."""
+
+    def private_sum(self, statistic: Statistic, chosen: NDArray[np.intp] | None = None) -> Release:
+        """The noisy sum of a statistic that differs from the planned one in its state alone, over the chosen rows."""
+        ...
+
+
+@dataclass(frozen=True)
+class RoundByRound:
+    """A series with an engine that has none of its own: every round is planned anew."""
+
+    engine: Engine
+    rows: Floats
+    noise_multiplier: float
+
+    def private_sum(self, statistic: Statistic, chosen: NDArray[np.intp] | None = None) -> Release:
+        """One round."""
+        rows = self.rows if chosen is None else self.rows[chosen]
+        return self.engine.private_sum(rows, statistic, self.noise_multiplier)
+
+
+def series_of(
+    engine: Engine, rows: Floats, statistic: Statistic, noise_multiplier: float, clients: int | None = None
+) -> Series:
+    """The engine's own series, or one that asks it every time; `clients` is the size of batches that one chooses."""
+    if hasattr(engine, "series"):
+        series: Series = engine.series(rows, statistic, noise_multiplier, clients)
+        return series
+    return RoundByRound(engine, rows, noise_multiplier)
 
 
 class Rounds:

@@ -70,6 +70,18 @@ def fig3(rows: Sequence[Row], banner: str | None) -> Figure:
     return figure
 
 
+def dpvi(rows: Sequence[Row], banner: str | None) -> Figure:
+    """Accuracy against epsilon, with one standard deviation over the splits."""
+    figure = Figure(figsize=(6, 4.2), layout="constrained")
+    axes = figure.add_subplot()
+    spread = [{**row, "low": row["mean"] - row["std"], "high": row["mean"] + row["std"]} for row in rows]
+    _lines(axes, spread, "mean", "low", "high")
+    n, name = rows[0]["n"], rows[0]["dataset"]
+    axes.set(xscale="log", xlabel="epsilon", ylabel="accuracy", title=f"{name}, logistic regression, {n} clients")
+    _finish(figure, banner)
+    return figure
+
+
 def table1(rows: Sequence[Row], banner: str | None) -> Figure:
     """Seconds against N for each d, ours and the paper's; and against N d M, beside the limit."""
     figure = Figure(figsize=(10, 4.2), layout="constrained")

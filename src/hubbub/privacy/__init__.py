@@ -1,16 +1,24 @@
 """Budget, calibration (budget -> noise), the noise itself, accounting, ledger and report."""
 
-from hubbub.privacy.accountant import composed_multiplier, epsilon_spent, fits, split
+from hubbub.privacy.accountant import (
+    affordable_steps,
+    composed_multiplier,
+    epsilon_spent,
+    fits,
+    sampled_multiplier,
+    split,
+)
 from hubbub.privacy.budget import Budget
 from hubbub.privacy.calibration import Calibration, noise_multiplier
-from hubbub.privacy.events import Event, GaussianEvent
+from hubbub.privacy.events import Event, GaussianEvent, SampledGaussianEvent
 from hubbub.privacy.ledger import Entry, Ledger, current_ledger
 from hubbub.privacy.mechanisms import DistributedGaussian, add_share, check_population
 from hubbub.privacy.release import Protection, Release
 from hubbub.privacy.report import PrivacyReport
 
 __all__ = [
-    "Budget", "Calibration", "DistributedGaussian", "Entry", "Event", "GaussianEvent", "Ledger",
-    "PrivacyReport", "Protection", "Release", "add_share", "check_population", "composed_multiplier",
-    "current_ledger", "epsilon_spent", "fits", "noise_multiplier", "split",
+    "Budget", "Calibration", "DistributedGaussian", "Entry", "Event", "GaussianEvent", "Ledger", "PrivacyReport",
+    "Protection", "Release", "SampledGaussianEvent", "add_share", "affordable_steps", "check_population",
+    "composed_multiplier", "current_ledger", "epsilon_spent", "fits", "noise_multiplier", "sampled_multiplier",
+    "split",
 ]  # fmt: skip

@@ -1,19 +1,27 @@
 """What a list of events costs together.
 
 Gaussian events compose exactly into one Gaussian (the multipliers' inverse squares add up), so for
-them the answer is closed. Anything else is composed by dp_accounting's privacy loss distributions
-under replace-one, into which the Gaussians enter as that one event.
+them the answer is closed. Anything else, steps on self-selected batches among them, is composed by
+dp_accounting's privacy loss distributions under replace-one, into which the Gaussians enter as that one event.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from hubbub.errors import InvalidInput
 from hubbub.privacy.budget import Budget
 from hubbub.privacy.calibration import epsilon_of, log_delta, noise_multiplier
-from hubbub.privacy.events import Event, GaussianEvent
+from hubbub.privacy.events import Event, GaussianEvent, SampledGaussianEvent
+
+if TYPE_CHECKING:
+    from dp_accounting import DpEvent
+
+_SOLVED = 1e-3  # relative, of a multiplier found by bisection
 
 
 def composed_multiplier(events: Iterable[GaussianEvent]) -> float:
@@ -59,12 +67,51 @@ def split(budget: Budget, shares: Sequence[float]) -> list[float]:
     return [whole * length / share for share in shares]
 
 
+@lru_cache(maxsize=256)
+def sampled_multiplier(budget: Budget, probability: float, steps: int) -> float:
+    """The noise multiplier of every one of these steps, so that all of them together meet the budget.
+
+    Between the multiplier without amplification, which always suffices, and one that never does, by bisection; the
+    answer is the end that was checked to meet the budget.
+    """
+    enough = noise_multiplier(budget) * math.sqrt(steps)
+    if probability == 1:
+        return enough
+    short = enough * probability / 2
+    while fits([SampledGaussianEvent(short, probability, steps)], budget):
+        enough, short = short, short / 2
+    while enough / short > 1 + _SOLVED:
+        middle = math.sqrt(enough * short)
+        if fits([SampledGaussianEvent(middle, probability, steps)], budget):
+            enough = middle
+        else:
+            short = middle
+    return enough
+
+
+def affordable_steps(budget: Budget, multiplier: float, probability: float, most: int) -> int:
+    """How many steps of this noise the budget pays for, at most `most`; 0 where it does not pay for one."""
+
+    def paid(steps: int) -> bool:
+        return fits([SampledGaussianEvent(multiplier, probability, steps)], budget)
+
+    if paid(most):
+        return most
+    low, high = 0, most
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if paid(middle) else (low, middle)
+    return low
+
+
 def _sorted(events: Iterable[Event]) -> tuple[list[GaussianEvent], list[Event]]:
     gaussian: list[GaussianEvent] = []
     others: list[Event] = []
     for event in events:
         if isinstance(event, GaussianEvent):
             gaussian.append(event)
+        elif isinstance(event, SampledGaussianEvent) and event.probability == 1:
+            gaussian.append(GaussianEvent(event.noise_multiplier / math.sqrt(event.steps)))
         else:
             others.append(event)
     return gaussian, others
@@ -74,9 +121,9 @@ def _composed(multiplier: float, others: Sequence[Event]):  # type: ignore[no-un
     from dp_accounting import GaussianDpEvent, NeighboringRelation, NonPrivateDpEvent, UnsupportedEventError
     from dp_accounting.pld import PLDAccountant
 
-    accountant = PLDAccountant(NeighboringRelation.REPLACE_ONE)
+    accountant = PLDAccountant(NeighboringRelation.REPLACE_ONE, _grid(others))
     try:
-        for event in others:
+        for event in _in_its_terms(others):
             accountant.compose(event)
     except UnsupportedEventError as error:
         raise InvalidInput(f"event must be one that dp_accounting can compose: {error}") from None
@@ -86,3 +133,30 @@ def _composed(multiplier: float, others: Sequence[Event]):  # type: ignore[no-un
         # dp_accounting counts noise per add-or-remove step, of which a replacement takes two; we count per replacement
         accountant.compose(GaussianDpEvent(2 * multiplier))
     return accountant
+
+
+def _grid(events: Sequence[Event]) -> float:
+    """How finely dp_accounting cuts the loss: 1e-4, coarser where the loss is large (it rounds toward privacy)."""
+    sampled = [event for event in events if isinstance(event, SampledGaussianEvent) and event.noise_multiplier > 0]
+    rough = sum(event.steps * (event.probability / event.noise_multiplier) ** 2 for event in sampled)
+    return 1e-4 * min(max(1.0, rough), 100.0)
+
+
+def _in_its_terms(events: Sequence[Event]) -> list[DpEvent]:
+    """As dp_accounting knows them; equal sampled steps are put together, so that they are composed at once."""
+    from dp_accounting import GaussianDpEvent, NonPrivateDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent
+
+    steps: Counter[tuple[float, float]] = Counter()
+    found: list[DpEvent] = []
+    for event in events:
+        if isinstance(event, SampledGaussianEvent):
+            steps[event.noise_multiplier, event.probability] += event.steps
+        else:
+            found.append(event)
+    for (multiplier, probability), count in steps.items():
+        if multiplier <= 0:
+            found.append(NonPrivateDpEvent())
+        else:  # its multiplier is per add-or-remove step, of which a replacement takes two
+            sampled = PoissonSampledDpEvent(probability, GaussianDpEvent(2 * multiplier))
+            found.append(SelfComposedDpEvent(sampled, count))
+    return found

@@ -13,12 +13,12 @@ import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from hubbub.errors import BudgetExceeded, InvalidInput, invalid
 from hubbub.privacy.accountant import epsilon_spent, fits
 from hubbub.privacy.budget import Budget
-from hubbub.privacy.events import Event, GaussianEvent
+from hubbub.privacy.events import Event, GaussianEvent, SampledGaussianEvent
 
 _OPEN: list[tuple[int, Ledger]] = []  # (thread, ledger) of every `with` block under way, innermost last
 _OPEN_LOCK = threading.Lock()
@@ -91,6 +91,12 @@ class Ledger:
             self._read()
             self._write(_without(self._entries, entries))
 
+    def exchange(self, entry: Entry, smaller: Entry | None) -> None:
+        """Put what was really spent in place of a charge made in advance, for a run that ended early."""
+        with self._locked():
+            self._read()
+            self._write((*_without(self._entries, [entry]), *([] if smaller is None else [smaller])))
+
     def __enter__(self) -> Ledger:
         with _OPEN_LOCK:
             _OPEN.append((threading.get_ident(), self))
@@ -162,7 +168,7 @@ class Ledger:
 
     def _write(self, entries: tuple[Entry, ...]) -> None:
         if self.path is not None:
-            rows = [{"label": e.label, "noise_multiplier": _multiplier(e.event)} for e in entries]
+            rows = [{"label": e.label, **_fields(e.event)} for e in entries]
             text = json.dumps({"epsilon": self.budget.epsilon, "delta": self.budget.delta, "entries": rows}, indent=1)
             draft = self.path.with_name(self.path.name + ".draft")
             with open(draft, "w") as file:
@@ -211,16 +217,27 @@ def _lock_file(path: Path) -> TextIO:
 def _stored(path: Path) -> tuple[Budget, tuple[Entry, ...]]:
     try:
         stored = json.loads(path.read_text())
-        entries = tuple(Entry(e["label"], GaussianEvent(float(e["noise_multiplier"]))) for e in stored["entries"])
+        entries = tuple(Entry(e["label"], _event(e)) for e in stored["entries"])
         return Budget(stored["epsilon"], stored["delta"]), entries
     except (OSError, ValueError, KeyError, TypeError):
         raise InvalidInput(f"ledger must be a file written by hubbub, got ledger={path}; name another file") from None
 
 
-def _multiplier(event: Event) -> float:
-    if not isinstance(event, GaussianEvent):
-        raise InvalidInput(f"event must be Gaussian in a ledger file, got event={event}; keep that ledger in memory")
-    return event.noise_multiplier
+def _fields(event: Event) -> dict[str, float]:
+    """An event as the fields of a ledger file."""
+    if isinstance(event, SampledGaussianEvent):
+        multiplier, probability = event.noise_multiplier, event.probability
+        return {"noise_multiplier": multiplier, "probability": probability, "steps": event.steps}
+    if isinstance(event, GaussianEvent):
+        return {"noise_multiplier": event.noise_multiplier}
+    raise InvalidInput(f"event must be Gaussian in a ledger file, got event={event}; keep that ledger in memory")
+
+
+def _event(fields: dict[str, Any]) -> Event:
+    multiplier = float(fields["noise_multiplier"])
+    if "probability" not in fields:
+        return GaussianEvent(multiplier)
+    return SampledGaussianEvent(multiplier, float(fields["probability"]), fields["steps"])
 
 
 def _without(entries: tuple[Entry, ...], taken_back: Sequence[Entry]) -> tuple[Entry, ...]:

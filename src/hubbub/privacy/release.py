@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hubbub.arrays import Floats
-from hubbub.privacy.events import GaussianEvent
+from hubbub.privacy.events import GaussianEvent, SampledGaussianEvent
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Release:
     """How many clients are in the sum."""
     dropouts: int
     """How many of the enrolled clients are not."""
-    event: GaussianEvent
+    event: GaussianEvent | SampledGaussianEvent
     """What the accountant is told."""
     protection: Protection
     """How it was made, and against whom it protects."""

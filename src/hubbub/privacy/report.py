@@ -121,42 +121,42 @@ class PrivacyReport:
         """What a reader might wrongly assume."""
         p = self._last
         if p.setting == "trusted aggregator":
-            return ["the trusted aggregator sees every sample: there is no protection against it", *_COMMON]
+            return ["the trusted aggregator sees every sample: there is no protection against it", *COMMON]
         special = [
             f"if all {p.computes} Computes pool their shares, a sample is covered by its own share of noise only",
             f"more than the tolerated number of colluders or dropouts (N={p.clients}, T={p.tolerated})",
         ]
         if p.sealed is None:
             special.append("the shares were not encrypted by hubbub: none of them left " + p.setting)
-        return [*special, *_COMMON]
+        return [*special, *COMMON]
 
     def __str__(self) -> str:
         p = self._last
         lines = ["Privacy report", "--------------"]
         if self.is_guarantee:
-            lines += _entry("Guarantee", f"{self.budget}-differential privacy")
-            lines += _entry("In plain words", self.meaning())
+            lines += entry("Guarantee", f"{self.budget}-differential privacy")
+            lines += entry("In plain words", self.meaning())
         else:
-            lines += _entry("NOT A GUARANTEE", "; ".join(self.reservations))
-            lines += _entry("Calculated as", f"{self.budget}-differential privacy, had these been avoided")
-        lines += _entry("Spent", f"epsilon {self.epsilon:.4g} at delta {self.delta:g}, {len(self.rounds)} round(s)")
-        lines += _entry("Setting", SETTINGS[p.setting])
-        lines += _entry("Unit of privacy", UNIT)
-        lines += _entry("Adjacency", ADJACENCY)
+            lines += entry("NOT A GUARANTEE", "; ".join(self.reservations))
+            lines += entry("Calculated as", f"{self.budget}-differential privacy, had these been avoided")
+        lines += entry("Spent", f"epsilon {self.epsilon:.4g} at delta {self.delta:g}, {len(self.rounds)} round(s)")
+        lines += entry("Setting", SETTINGS[p.setting])
+        lines += entry("Unit of privacy", UNIT)
+        lines += entry("Adjacency", ADJACENCY)
         if self.delta >= 1 / p.clients:
-            lines += _entry("Take care", f"delta {self.delta:g} is not below 1/N = {1 / p.clients:.3g}")
+            lines += entry("Take care", f"delta {self.delta:g} is not below 1/N = {1 / p.clients:.3g}")
         if self.budget.epsilon > 5:
-            lines += _entry("Take care", f"epsilon {self.budget.epsilon:g} is above 5 and protects little")
-        lines += _entry("Parties", _parties(p))
+            lines += entry("Take care", f"epsilon {self.budget.epsilon:g} is above 5 and protects little")
+        lines += entry("Parties", parties(p))
         lines.append("Rounds")
         for number, r in enumerate(self.rounds, 1):
-            lines += _bullet(_round_line(r), f"  {number}. ")
+            lines += bullet(_round_line(r), f"  {number}. ")
         lines.append("Holds against" if self.is_guarantee else "Would hold against")
         for text in self.holds_against():
-            lines += _bullet(text, "  + ")
+            lines += bullet(text, "  + ")
         lines.append("Not promised")
         for text in self.not_promised():
-            lines += _bullet(text, "  - ")
+            lines += bullet(text, "  - ")
         return "\n".join(lines)
 
 
@@ -169,7 +169,7 @@ SETTINGS = {
     "trusted aggregator": "one trusted party saw every sample and added the noise",
 }
 
-_COMMON = [
+COMMON = [
     "other releases from the same data: this report covers one fit; several compose, which a ledger keeps",
     "scores, chosen settings and preprocessing taken from the rows as they are (score, grid search, scaling, "
     "the refusal of a constant column)",
@@ -181,7 +181,8 @@ _COMMON = [
 ]
 
 
-def _parties(p: Protection) -> str:
+def parties(p: Protection) -> str:
+    """Who takes part, in one line."""
     if p.setting == "trusted aggregator":
         return f"N = {p.clients} clients and one trusted aggregator"
     return (
@@ -206,9 +207,11 @@ def _round_line(r: Round) -> str:
     )
 
 
-def _entry(title: str, text: str) -> list[str]:
+def entry(title: str, text: str) -> list[str]:
+    """A titled paragraph of a report."""
     return textwrap.wrap(f"{title + ':':<17}{text}", width=100, subsequent_indent=" " * 17)
 
 
-def _bullet(text: str, mark: str) -> list[str]:
+def bullet(text: str, mark: str) -> list[str]:
+    """An item of a list in a report."""
     return textwrap.wrap(mark + text, width=100, subsequent_indent=" " * len(mark))

@@ -14,6 +14,7 @@ from hubbub.arrays import Floats, finite_rows
 from hubbub.errors import InvalidInput
 from hubbub.privacy import Budget, add_share, fits
 from hubbub.randomness import Randomness
+from hubbub.roles.selection import vectors_of
 from hubbub.roles.study import Study
 from hubbub.securesum import Context, Report, Session, Share, encode_share, seal, split, start_session
 
@@ -41,7 +42,7 @@ def contribute(
 
     `withhold_noise` is how a simulation makes a colluder; T of them are what the noise allows for.
     """
-    if budget is not None and not fits([plan.mechanism.event for plan in study.rounds], budget):
+    if budget is not None and not fits([plan.event for plan in study.rounds], budget):
         raise InvalidInput(
             f"budget must cover the study's {len(study.rounds)} round(s), got {budget}; "
             "do not take part, or ask for more noise"
@@ -50,7 +51,7 @@ def contribute(
     rows = finite_rows("sample", np.atleast_2d(sample), plan.statistic.columns)
     words = np.zeros(plan.dimension, dtype=np.uint64)
     for start in range(0, rows.shape[0], _AT_ONCE):
-        vectors = plan.statistic.vectors(rows[start : start + _AT_ONCE])
+        vectors = vectors_of(plan.statistic, rows[start : start + _AT_ONCE], randomness)
         noisy = add_share(vectors, 0.0 if withhold_noise else plan.mechanism.sigma_client, randomness)
         words += plan.fixed_point.encode(noisy).sum(axis=0, dtype=np.uint64)
     shares = split(words, study.computes, long_share_at(client, study.computes), randomness)

@@ -47,7 +47,7 @@ def decode_release(
         noise_std=mechanism.sigma_release(present - colluders),
         n=present,
         dropouts=mechanism.clients - present,
-        event=mechanism.event,
+        event=plan.event,
         protection=Protection(
             clients=mechanism.clients,
             tolerated=mechanism.tolerated,

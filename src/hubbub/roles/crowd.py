@@ -8,8 +8,10 @@ from numpy.typing import NDArray
 from hubbub.arrays import Floats
 from hubbub.privacy import add_share
 from hubbub.randomness import Randomness
+from hubbub.roles.selection import vectors_of
 from hubbub.roles.study import RoundPlan
 from hubbub.securesum import Tally, clients_at_once
+from hubbub.statistics import rows_at_once
 
 
 def share_out(
@@ -19,10 +21,10 @@ def share_out(
 
     `silent` marks the clients who add no noise: colluders of a simulation.
     """
-    sigma, size = plan.mechanism.sigma_client, clients_at_once(plan.dimension)
+    sigma, size = plan.mechanism.sigma_client, rows_at_once(plan.statistic) or clients_at_once(plan.dimension)
     scratch = np.empty(0)
     for start in range(0, rows.shape[0], size):
-        vectors = plan.statistic.vectors(rows[start : start + size])
+        vectors = vectors_of(plan.statistic, rows[start : start + size], randomness)
         for block in tally.blocks(vectors.shape[0]):
             part = vectors[block]
             if scratch.size < part.size:

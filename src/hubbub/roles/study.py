@@ -13,9 +13,9 @@ from functools import cached_property
 import numpy as np
 
 from hubbub.errors import InvalidInput, invalid
-from hubbub.privacy import DistributedGaussian, check_population
+from hubbub.privacy import DistributedGaussian, GaussianEvent, SampledGaussianEvent, check_population
 from hubbub.securesum import FixedPoint, PublicKey, check_computes, choose_fraction_bits
-from hubbub.statistics import Statistic
+from hubbub.statistics import Statistic, probability_of
 
 STEPS_PER_SIGMA = 8.0  # a client's noise spans this many steps of the grid at least: rounding must not eat it
 NOISE_TAIL = 10.0  # no draw of the generator lies further out than 9.35 standard deviations
@@ -33,6 +33,13 @@ class RoundPlan:
     def dimension(self) -> int:
         """Length of the vectors summed in this round."""
         return self.statistic.dimension
+
+    @property
+    def event(self) -> GaussianEvent | SampledGaussianEvent:
+        """What the accountant is told: where clients select themselves, with which probability."""
+        probability = probability_of(self.statistic)
+        multiplier = self.mechanism.noise_multiplier
+        return GaussianEvent(multiplier) if probability == 1 else SampledGaussianEvent(multiplier, probability)
 
     def check(self) -> None:
         """Refuse a plan that misstates its sensitivity, whose noise rounding would eat, or whose sum could overflow.

@@ -1,7 +1,8 @@
 """sample -> vector, and its bound: every bound states its own sensitivity."""
 
-from hubbub.statistics.base import Statistic
+from hubbub.statistics.base import Statistic, probability_of, rows_at_once
 from hubbub.statistics.bounds import Ball, Box, Formula
+from hubbub.statistics.clipped import Clipped, Program, install
 from hubbub.statistics.counts import Count, OneHot
 from hubbub.statistics.histogram import ColumnHistogram
 from hubbub.statistics.moments import MeanAndSquare, Means, SecondMoments
@@ -11,6 +12,7 @@ from hubbub.statistics.spread import Spread
 from hubbub.statistics.stacked import Stacked
 
 __all__ = [
-    "Ball", "Box", "ColumnHistogram", "Count", "Formula", "Gram", "MeanAndSquare", "Means", "OneHot", "Regression",
-    "SecondMoments", "Spread", "Stacked", "Statistic", "statistic_from",
+    "Ball", "Box", "Clipped", "ColumnHistogram", "Count", "Formula", "Gram", "MeanAndSquare", "Means", "OneHot",
+    "Program", "Regression", "SecondMoments", "Spread", "Stacked", "Statistic", "install", "probability_of",
+    "rows_at_once", "statistic_from",
 ]  # fmt: skip

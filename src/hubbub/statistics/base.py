@@ -42,3 +42,13 @@ class Statistic(Protocol):
     def describe(self) -> dict[str, object]:
         """What goes into the study's canonical bytes: name, bounds, formula."""
         ...
+
+
+def probability_of(statistic: Statistic) -> float:
+    """With which probability a sample counts: 1, but for statistics of self-selected batches."""
+    return float(getattr(statistic, "probability", 1.0))
+
+
+def rows_at_once(statistic: Statistic) -> int | None:
+    """How many samples a statistic wants to compute together, in its own threads; None where it does not care."""
+    return getattr(statistic, "at_once", None)

@@ -6,9 +6,12 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from hubbub.errors import InvalidInput, whole
 from hubbub.statistics.base import Statistic
 from hubbub.statistics.bounds import Ball, Box, positive
+from hubbub.statistics.clipped import KIND, Clipped, installed
 from hubbub.statistics.counts import Count, OneHot
 from hubbub.statistics.histogram import ColumnHistogram
 from hubbub.statistics.moments import MeanAndSquare, Means, SecondMoments
@@ -95,6 +98,18 @@ def _stacked(d: Description) -> Statistic:
     return Stacked(parts, shares)
 
 
+def _clipped(d: Description) -> Statistic:
+    texts, state = (d["program"], d["fingerprint"]), d["state"]
+    if not all(isinstance(text, str) and 0 < len(text) <= 200 for text in texts):
+        raise InvalidInput("program must be a name and a fingerprint, got others; ask for the whole description")
+    if not isinstance(state, list) or len(state) > MOST_DIMENSIONS or not all(isinstance(v, float) for v in state):
+        raise InvalidInput("state must be a list of numbers, got others; use describe()")
+    if not isinstance(d["probability"], float):
+        raise InvalidInput("probability must be a number in (0, 1], got another; use describe()")
+    program = installed(*texts, _small(d["columns"], 1), _small(d["dimension"], 1))
+    return Clipped(program, np.array(state, dtype=np.float64), d["clip"], d["probability"])
+
+
 _BUILDERS: dict[str, Callable[[Description], Statistic]] = {
     "regression": _regression,
     "second moments": lambda d: SecondMoments(_numbers(d["bounds"])),
@@ -105,4 +120,5 @@ _BUILDERS: dict[str, Callable[[Description], Statistic]] = {
     "column histogram": lambda d: ColumnHistogram(_numbers(d["bounds"]), _small(d["octaves"], 2)),
     "spread": lambda d: Spread(positive("norm", d["norm"]), _small(d["features"], 1)),
     "stacked": _stacked,
+    KIND: _clipped,
 }

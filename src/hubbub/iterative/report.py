@@ -1,0 +1,182 @@
+"""The privacy report of a run of many steps: what is promised to a client, and against whom."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from hubbub.iterative.plan import Plan
+from hubbub.iterative.trainer import Training
+from hubbub.privacy import Budget, Event, Protection, Release, epsilon_spent, fits
+from hubbub.privacy.report import ADJACENCY, COMMON, SETTINGS, UNIT, bullet, entry, parties
+
+
+@dataclass(frozen=True)
+class TrainingReport:
+    """A statement that a data-protection officer can read: `print(model.privacy_report_)`."""
+
+    budget: Budget
+    label: str
+    plan: Plan
+    steps: int
+    last: Release
+    least_tolerance: int
+    most_dropouts: int
+
+    @property
+    def event(self) -> Event:
+        """What all steps cost together."""
+        return self.plan.event(self.steps)
+
+    @property
+    def epsilon(self) -> float:
+        """Epsilon really spent by all steps together, at the budget's delta."""
+        return epsilon_spent([self.event], self.budget.delta)
+
+    @property
+    def delta(self) -> float:
+        """The budget's delta."""
+        return self.budget.delta
+
+    @property
+    def reservations(self) -> tuple[str, ...]:
+        """Every reason why the numbers are not a guarantee; empty where they are."""
+        found, p = [], self._protection
+        if self.plan.noise_multiplier == 0:
+            found.append("no noise was added: this is a run without privacy, for comparison")
+        elif not fits([self.event], self.budget):
+            found.append(f"the noise spends epsilon {self.epsilon:.4g} at this delta, more than the budget")
+        if not p.secure_generator:
+            found.append(f"noise and coins can be reproduced: {p.generator}")
+        if p.colluders > self.least_tolerance:
+            found.append(f"{p.colluders} simulated colluders exceed the {self.least_tolerance} still covered")
+        return tuple(found)
+
+    @property
+    def is_guarantee(self) -> bool:
+        """True where the stated epsilon and delta really hold."""
+        return not self.reservations
+
+    @property
+    def _protection(self) -> Protection:
+        return self.last.protection
+
+    def adversaries(self) -> dict[str, dict[str, Any]]:
+        """Epsilon at the budget's delta against each adversary, and why."""
+        spent = {"epsilon": self.epsilon, "delta": self.delta}
+        plan = self.plan
+        if plan.picked is not None and self._protection.setting != "trusted aggregator":
+            turns = plan.participations(self.steps)
+            known = f"batches are known: {turns} of {self.steps} steps at most count for one client, not amplified"
+            return {
+                "public model": {**spent, "why": "as against the trainer; that the public does not know the batches "
+                                 "is not counted on"},
+                "Computes": {**spent, "why": f"{known}; each sees its shares and who takes part in a step"},
+                "trainer": {**spent, "why": known},
+            }  # fmt: skip
+        hidden = (
+            f"every client flips its own coin (probability {plan.probability:.4g}) and all send in every step, so "
+            "nobody knows who counted: amplified by sampling"
+            if plan.probability < 1
+            else "all clients count in every step"
+        )
+        if self._protection.setting == "trusted aggregator":
+            return {"public model": {**spent, "why": hidden}}
+        return {
+            "public model": {**spent, "why": hidden},
+            "Computes": {**spent, "why": f"{hidden}; up to {self._protection.computes - 1} of them see uniform shares"},
+            "trainer": {**spent, "why": f"{hidden}; it sees the noisy sum of every step and nothing else"},
+        }
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        p = self._protection
+        return {
+            "guarantee": self.is_guarantee, "reservations": list(self.reservations),
+            "epsilon": self.epsilon, "delta": self.delta,
+            "budget": {"epsilon": self.budget.epsilon, "delta": self.budget.delta},
+            "method": self.label, "steps": self.steps, "batch": self.plan.batch, "selection": self._selection,
+            "probability": self.plan.probability, "noise_multiplier": self.plan.noise_multiplier,
+            "participations": self.plan.participations(self.steps), "clip": p.sensitivity / 2,
+            "sensitivity": p.sensitivity, "sigma_std": p.sigma_std, "sigma_client": p.sigma_client,
+            "noise_std": self.last.noise_std, "dimension": p.dimension, "fraction_bits": p.fraction_bits,
+            "sealed": p.sealed, "generator": p.generator, "setting": SETTINGS[p.setting],
+            "unit": UNIT, "adjacency": ADJACENCY, "clients": self.plan.clients, "tolerated": p.tolerated,
+            "computes": p.computes, "most_dropouts": self.most_dropouts, "remaining_tolerance": self.least_tolerance,
+            "against": self.adversaries(), "not_promised": self.not_promised(),
+        }  # fmt: skip
+
+    @property
+    def _selection(self) -> str:
+        if self.plan.picked is not None:
+            return "trainer"
+        return "self" if self.plan.probability < 1 else "everybody"
+
+    def not_promised(self) -> list[str]:
+        """What a reader might wrongly assume."""
+        p = self._protection
+        special = ["which settings were chosen (clip, steps, learning rate) by looking at the data costs extra"]
+        if p.setting == "trusted aggregator":
+            return ["the trusted aggregator sees every sample: there is no protection against it", *special, *COMMON]
+        together = f"if all {p.computes} Computes pool their shares, a sample is covered by its own share of noise only"
+        if self.plan.probability < 1:
+            special.append("that a client who lost its coin answers as late as one that won is up to the client")
+        return [together, *special, *COMMON]
+
+    def __str__(self) -> str:
+        p, plan = self._protection, self.plan
+        lines = ["Privacy report", "--------------"]
+        if self.is_guarantee:
+            factor = math.exp(min(self.budget.epsilon, 700.0))
+            lines += entry("Guarantee", f"{self.budget}-differential privacy, for all {self.steps} steps together")
+            text = "had one person's data been any other, every conclusion from the result would be at most"
+            lines += entry("In plain words", f"{text} {factor:.3g} times as likely or unlikely, up to {self.delta:g}")
+        else:
+            lines += entry("NOT A GUARANTEE", "; ".join(self.reservations))
+            lines += entry("Calculated as", f"{self.budget}-differential privacy, had these been avoided")
+        lines += entry("Spent", f"epsilon {self.epsilon:.4g} at delta {self.delta:g}, {self.steps} step(s)")
+        lines += entry("Setting", SETTINGS[p.setting])
+        lines += entry("Unit of privacy", UNIT)
+        lines += entry("Adjacency", ADJACENCY)
+        if self.delta >= 1 / plan.clients:
+            lines += entry("Take care", f"delta {self.delta:g} is not below 1/N = {1 / plan.clients:.3g}")
+        if self.budget.epsilon > 5:
+            lines += entry("Take care", f"epsilon {self.budget.epsilon:g} is above 5 and protects little")
+        lines += entry("Parties", parties(p))
+        lines += entry("Batches", _batches(plan))
+        lines += entry("Every step", _step(self.last, plan))
+        if self.most_dropouts:
+            lines += entry(
+                "Dropouts", f"up to {self.most_dropouts} in a step; {self.least_tolerance} colluders covered"
+            )
+        lines.append("Holds against" if self.is_guarantee else "Would hold against")
+        for who, what in self.adversaries().items():
+            lines += bullet(f"{who}: epsilon {what['epsilon']:.4g} at delta {what['delta']:g}; {what['why']}", "  + ")
+        lines.append("Not promised")
+        for text in self.not_promised():
+            lines += bullet(text, "  - ")
+        return "\n".join(lines)
+
+
+def _step(release: Release, plan: Plan) -> str:
+    p = release.protection
+    return (
+        f"{p.dimension} number(s) summed over {release.n} clients, each client's clipped to length "
+        f"{p.sensitivity / 2:.4g}; noise of standard deviation {release.noise_std:.4g} (multiplier "
+        f"{plan.noise_multiplier:.4g}); drawn by {p.generator}"
+    )
+
+
+def _batches(plan: Plan) -> str:
+    if plan.picked is not None:
+        return f"{plan.batch} of {plan.clients} clients, picked by the trainer: known to it and to the Computes"
+    if plan.probability < 1:
+        return f"self-selected, {plan.batch} of {plan.clients} clients on average: known to nobody"
+    return f"all {plan.clients} clients in every step"
+
+
+def report_of(budget: Budget, training: Training[Any], label: str) -> TrainingReport:
+    """The report of a finished run."""
+    t = training
+    return TrainingReport(budget, label, t.plan, t.steps, t.last, t.least_tolerance, t.most_dropouts)
