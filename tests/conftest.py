@@ -12,6 +12,15 @@ from hubbub.service.devnet import LocalComputes
 from hubbub.service.node import Limits
 
 FALSE_ALARM = 1e-6
+_TOGETHER = {"spark": "spark", "iterative": "jax", "dpvi": "jax", "gradients": "jax"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests of Spark run in one process, tests of JAX in one: starting them costs more than most tests."""
+    for item in items:
+        name = next((group for part, group in _TOGETHER.items() if part in item.nodeid), None)
+        if name is not None:
+            item.add_marker(pytest.mark.xdist_group(name))
 
 
 @pytest.fixture
