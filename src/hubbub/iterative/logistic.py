@@ -186,7 +186,10 @@ class PrivateLogisticRegression:
 
 def _labelled(X: Any, y: Any) -> Floats:
     x = finite_rows("X", X)
-    labels = finite_rows("y", np.asarray(y, dtype=np.float64).reshape(-1, 1))
+    try:
+        labels = finite_rows("y", np.asarray(y, dtype=np.float64).reshape(-1, 1))
+    except (TypeError, ValueError):
+        raise InvalidInput("y must be 0 or 1, got other values; code the two classes") from None
     if x.shape[0] != labels.shape[0]:
         raise InvalidInput(f"y must have a value for each of the {x.shape[0]} rows, got {labels.shape[0]}; check them")
     if not np.isin(labels, (0.0, 1.0)).all():

@@ -14,11 +14,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpyro.infer.autoguide import AutoDiagonalNormal, AutoMultivariateNormal, AutoNormal
 
 from hubbub.arrays import Floats
 from hubbub.iterative.guides import FlatGuide
 
 LOC, SCALE, TRIL = "_loc", "_scale", "_scale_tril"
+_NORMAL = (AutoDiagonalNormal, AutoNormal, AutoMultivariateNormal)
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,9 @@ class AddedNoise:
 def added_noise(
     guide: FlatGuide, parameters: Mapping[str, Any], gradients: Floats, noise_std: float, steps: int
 ) -> AddedNoise | None:
-    """From the gradients of the averaged steps; None where the guide is not made of normal means and scales."""
+    """From the gradients of the averaged steps; None for a guide that is not known to be normal."""
+    if type(guide.guide) not in _NORMAL:
+        return None
     gradients = gradients - gradients.mean(axis=0)
     spread = gradients.var(axis=0, ddof=1) if steps > 1 else np.full(gradients.shape[1], np.nan)
     by_name = {k: np.asarray(v) for k, v in guide.unravel(np.maximum(np.nan_to_num(spread), noise_std**2)).items()}

@@ -66,9 +66,11 @@ class TrainingReport:
         """Epsilon at the budget's delta against each adversary, and why."""
         spent = {"epsilon": self.epsilon, "delta": self.delta}
         plan = self.plan
-        if plan.picked is not None and self._protection.setting != "trusted aggregator":
+        if plan.picked is not None:
             turns = plan.participations(self.steps)
             known = f"batches are known: {turns} of {self.steps} steps at most count for one client, not amplified"
+            if self._protection.setting == "trusted aggregator":
+                return {"public model": {**spent, "why": known}}
             return {
                 "public model": {**spent, "why": "as against the trainer; that the public does not know the batches "
                                  "is not counted on"},
@@ -121,7 +123,9 @@ class TrainingReport:
             return ["the trusted aggregator sees every sample: there is no protection against it", *special, *COMMON]
         together = f"if all {p.computes} Computes pool their shares, a sample is covered by its own share of noise only"
         if self.plan.probability < 1:
-            special.append("that a client who lost its coin answers as late as one that won is up to the client")
+            special.append(
+                "a client works as much when it lost its coin as when it won; how long its machine takes is not covered"
+            )
         return [together, *special, *COMMON]
 
     def __str__(self) -> str:

@@ -7,8 +7,10 @@ real and flat: the *position*. Nothing here ever sees a row of the data: models 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import jax
@@ -19,7 +21,7 @@ from numpyro import handlers
 from numpyro.distributions import biject_to
 from numpyro.distributions.constraints import real
 
-from hubbub.errors import HubbubError, InvalidInput
+from hubbub.errors import HubbubError, InvalidInput, NotFiniteWarning
 from hubbub.iterative.rows import RowShape
 
 Model = Callable[..., Any]
@@ -172,18 +174,51 @@ def _plate_scale(site: Any) -> float:
 
 
 def _check_independent(model: RowModel) -> None:
-    """The client's parts of two rows must add up to that of both together."""
-    args = model.shape.made_up(2, 3)
+    """The client's parts of two rows must add up to that of both together, and the prior must not look at rows."""
+    checked, densities = False, _densities(model)
+    for between in (None, (0.1, 0.9), (1.5, 3.0)):
+        args = model.shape.made_up(2, 3, between)
+        together, added = guarded("model", 2, partial(densities, model.start + 0.1, args))
+        if not bool(jnp.isfinite(together[0])):
+            continue
+        checked = True
+        if not all(np.allclose(one, other, rtol=1e-3, atol=1e-3) for one, other in zip(together, added, strict=True)):
+            raise InvalidInput(
+                "model must have independent rows, got a likelihood of two rows that is not the product of each one's; "
+                "let every row stand for itself (no mean or rank over the rows)"
+            )
+    if not checked:
+        warnings.warn(
+            "model must have a finite likelihood for it to be checked that rows are independent, got none on made-up "
+            "rows; make sure yourself that every row stands for itself",
+            NotFiniteWarning,
+            stacklevel=2,
+        )
+    priors = [
+        guarded("model", n, partial(_prior, model, model.shape.made_up(n, seed, between)))
+        for n, seed, between in ((1, 0, None), (2, 1, None), (3, 2, (0.1, 0.9)))
+    ]
+    if not all(np.allclose(prior, priors[0], rtol=1e-3, atol=1e-3, equal_nan=True) for prior in priors):
+        raise InvalidInput(
+            "model must have priors that do not depend on the rows, got one that does (of their number or values); "
+            "fix it beforehand, and give public numbers as keywords"
+        )
+
+
+def _densities(model: RowModel) -> Any:
+    """Of two rows together and of each, added up: the client's part, and its gradient."""
+
+    def parts(position: Any, args: Sequence[Any]) -> Any:
+        return model.parts(model.values(position), args)[0]
 
     @jax.jit
-    def densities(position: Any) -> tuple[Any, Any]:
-        values = model.values(position)
-        alone = [model.parts(values, [arg[i : i + 1] for arg in args])[0] for i in (0, 1)]
-        return model.parts(values, args)[0], alone[0] + alone[1]
+    def densities(position: Any, args: Sequence[Any]) -> tuple[Any, Any]:
+        both = jax.value_and_grad(parts)(position, args)
+        first, second = (jax.value_and_grad(parts)(position, [arg[i : i + 1] for arg in args]) for i in (0, 1))
+        return both, jax.tree.map(jnp.add, first, second)
 
-    together, added = guarded("model", 2, lambda: densities(model.start + 0.1))
-    if bool(jnp.isfinite(together)) and not np.allclose(together, added, rtol=1e-3, atol=1e-3):
-        raise InvalidInput(
-            "model must have independent rows, got a likelihood of two rows that is not the product of each one's; "
-            "let every row stand for itself (no mean or rank over the rows)"
-        )
+    return densities
+
+
+def _prior(model: RowModel, args: Sequence[Any]) -> Any:
+    return model.parts(model.values(model.start + 0.1), args)[1]

@@ -33,13 +33,19 @@ class RowShape:
         blocks = zip(jnp.split(rows, cuts, axis=1), self.parts, strict=True)
         return [_typed(block.reshape(rows.shape[:1] + shape), kind) for block, (shape, kind) in blocks]
 
-    def made_up(self, n: int, seed: int = 0) -> list[Any]:
-        """Rows that nobody owns: columns of tables are normal draws, single numbers 0 or 1, whole numbers 0."""
+    def made_up(self, n: int, seed: int = 0, between: tuple[float, float] | None = None) -> list[Any]:
+        """Rows that nobody owns: columns of tables are normal draws, single and whole numbers 0 or 1.
+
+        With `between` all that are not whole lie there: some models know no other numbers.
+        """
         rng = np.random.default_rng(seed)
         found = []
         for shape, kind in self.parts:
-            values = rng.standard_normal((n, *shape)) if shape else rng.integers(0, 2, n)
-            found.append(_typed(jnp.asarray(np.zeros_like(values) if kind in "iub" else values, dtype=float), kind))
+            if kind in "iub" or (not shape and between is None):
+                values = rng.integers(0, 2, (n, *shape)).astype(float)
+            else:
+                values = rng.standard_normal((n, *shape)) if between is None else rng.uniform(*between, (n, *shape))
+            found.append(_typed(jnp.asarray(values, dtype=float), kind))
         return found
 
 
@@ -51,7 +57,10 @@ def as_rows(data: Sequence[Any]) -> tuple[Floats, RowShape]:
     """The arrays as one table, a row for each client, checked to be finite."""
     if not data:
         raise InvalidInput("data must be arrays with a row for each client, got none; use fit(X, y)")
-    arrays = [np.asarray(part) for part in data]
+    try:
+        arrays = [np.asarray(part) for part in data]
+    except ValueError:
+        raise InvalidInput("data must be arrays of numbers, got rows of different lengths; check them") from None
     if any(part.ndim == 0 or part.dtype.kind not in "iubf" for part in arrays):
         raise InvalidInput("data must be arrays of numbers with a row for each client, got others; convert them")
     lengths = [part.shape[0] for part in arrays]

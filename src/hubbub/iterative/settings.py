@@ -41,6 +41,8 @@ class Settings:
             raise invalid("engine", "an engine", repr(self.engine), "use LocalEngine(computes=3)")
         if self.ledger is not None and not isinstance(self.ledger, Ledger):
             raise invalid("ledger", "a Ledger", repr(self.ledger), "use Ledger(budget, path='ledger.json')")
+        if self.tick is not None and not callable(self.tick):
+            raise invalid("tick", "a function of the number of steps done", repr(self.tick), "leave it out")
         if self.seed is not None:
             whole("seed", self.seed, 0, "give for example 0, or leave it out")
 

@@ -25,7 +25,7 @@ from hubbub.iterative.noise import AddedNoise, added_noise
 from hubbub.iterative.plan import Plan, Selection
 from hubbub.iterative.public import Public
 from hubbub.iterative.report import TrainingReport
-from hubbub.iterative.row_model import row_model
+from hubbub.iterative.row_model import guarded, row_model
 from hubbub.iterative.rows import RowShape, as_rows
 from hubbub.iterative.settings import Settings, Tick, checked_fit
 from hubbub.iterative.trainer import Method, NoisySum
@@ -96,6 +96,9 @@ class PrivateSVI(Draws):
     def fit(self, *data: Any, **public: Any) -> PrivateSVI:
         """Run all steps over the rows, one client each: `fit(X, y)` calls `model(X, y)`; keywords are public."""
         rows, shape = as_rows(data)
+        for name, function in (("model", self.model), ("guide", self.guide)):
+            if function is not None and not callable(function):
+                raise invalid(name, "a function", type(function).__name__, "write it as for NumPyro")
         plan = self.settings.plan(rows.shape[0])
         parts = _prepared(self.model, self.guide, shape, Public(public), rows.shape[0])
         install(parts.program)
@@ -106,7 +109,7 @@ class PrivateSVI(Draws):
         self._parts, self.privacy_report_, self.program_ = parts, report, parts.program
         self.trace_ = np.array(state.trace)
         self.flat_ = self.trace_[-tail_of(training.steps, self.average) :].mean(axis=0)
-        self.parameters_ = {k: np.asarray(v) for k, v in parts.named(jnp.asarray(self.flat_)).items()}
+        self.parameters_ = jax.tree.map(np.asarray, parts.named(jnp.asarray(self.flat_)))
         gradients = np.array(state.gradients)[-tail_of(training.steps, self.average) :]
         self.noise_: AddedNoise | None = added_noise(
             parts.guide, self.parameters_, gradients, state.noise_std, len(gradients)
@@ -180,7 +183,16 @@ def _prepared(model: Any, guide: Any, shape: RowShape, public: Public, clients: 
     """Model and guide checked, the clients' program exported: nothing of this looks at data."""
     rows = row_model(model, shape, public)
     flat = flat_guide(rows, guide, 0)
-    return _Parts(flat, gradient_program(rows, clients))
+    parts = _Parts(flat, gradient_program(rows, clients))
+    guarded("guide", 1, lambda: _rehearse(parts))
+    return parts
+
+
+def _rehearse(parts: _Parts) -> None:
+    """All that is done after the last step, once before the first: no budget is spent on what cannot be used."""
+    start, key = jnp.asarray(parts.guide.start, dtype=float), jax.random.PRNGKey(0)
+    parts.position(start, key)
+    parts.draws(jax.tree.map(np.asarray, parts.named(start)), key[None])
 
 
 @lru_cache(maxsize=16)

@@ -57,6 +57,11 @@ def series_of(
     if hasattr(engine, "series"):
         series: Series = engine.series(rows, statistic, noise_multiplier, clients)
         return series
+    if clients is not None:
+        raise InvalidInput(
+            "selection must be 'self' on this engine, whose clients are the same in every round, got 'trainer'; "
+            "let the clients select themselves"
+        )
     return RoundByRound(engine, rows, noise_multiplier)
 
 

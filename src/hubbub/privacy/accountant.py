@@ -21,7 +21,8 @@ from hubbub.privacy.events import Event, GaussianEvent, SampledGaussianEvent
 if TYPE_CHECKING:
     from dp_accounting import DpEvent
 
-_SOLVED = 1e-3  # relative, of a multiplier found by bisection
+_SOLVED = 5e-3  # relative, of a multiplier found by bisection
+_LEAST = 0.4
 
 
 def composed_multiplier(events: Iterable[GaussianEvent]) -> float:
@@ -40,7 +41,9 @@ def epsilon_spent(events: Sequence[Event], delta: float) -> float:
     multiplier = composed_multiplier(gaussian)
     if not others:
         return 0.0 if math.isinf(multiplier) else epsilon_of(multiplier, delta)
-    return float(_composed(multiplier, others).get_epsilon(delta))
+    found = float(_composed(multiplier, others).get_epsilon(delta))
+    plain = _unamplified(events)
+    return found if plain is None else min(found, epsilon_spent(plain, delta))
 
 
 def fits(events: Sequence[Event], budget: Budget) -> bool:
@@ -51,6 +54,9 @@ def fits(events: Sequence[Event], budget: Budget) -> bool:
         if multiplier <= 0:
             return False
         return math.isinf(multiplier) or log_delta(multiplier, budget.epsilon) <= math.log(budget.delta)
+    plain = _unamplified(events)
+    if plain is not None and fits(plain, budget):
+        return True
     return bool(_composed(multiplier, others).get_delta(budget.epsilon) <= budget.delta)
 
 
@@ -71,15 +77,17 @@ def split(budget: Budget, shares: Sequence[float]) -> list[float]:
 def sampled_multiplier(budget: Budget, probability: float, steps: int) -> float:
     """The noise multiplier of every one of these steps, so that all of them together meet the budget.
 
-    Between the multiplier without amplification, which always suffices, and one that never does, by bisection; the
-    answer is the end that was checked to meet the budget.
+    From the multiplier without amplification, which always suffices, downward, then by bisection; the answer is the end
+    that was checked to meet the budget. Less noise than 0.4 is not looked for: dp_accounting would take minutes.
     """
     enough = noise_multiplier(budget) * math.sqrt(steps)
-    if probability == 1:
+    if probability == 1 or enough <= _LEAST:
         return enough
-    short = enough * probability / 2
+    short = max(enough / 2, _LEAST)
     while fits([SampledGaussianEvent(short, probability, steps)], budget):
-        enough, short = short, short / 2
+        if short == _LEAST:
+            return short
+        enough, short = short, max(short / 2, _LEAST)
     while enough / short > 1 + _SOLVED:
         middle = math.sqrt(enough * short)
         if fits([SampledGaussianEvent(middle, probability, steps)], budget):
@@ -102,6 +110,19 @@ def affordable_steps(budget: Budget, multiplier: float, probability: float, most
         middle = (low + high) // 2
         low, high = (middle, high) if paid(middle) else (low, middle)
     return low
+
+
+def _unamplified(events: Sequence[Event]) -> list[GaussianEvent] | None:
+    """All steps as if nobody had been sampled: exact, and never less than what they cost. None with other events."""
+    found = []
+    for event in events:
+        if isinstance(event, SampledGaussianEvent):
+            found.append(GaussianEvent(event.noise_multiplier / math.sqrt(event.steps)))
+        elif isinstance(event, GaussianEvent):
+            found.append(event)
+        else:
+            return None
+    return found
 
 
 def _sorted(events: Iterable[Event]) -> tuple[list[GaussianEvent], list[Event]]:

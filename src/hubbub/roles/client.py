@@ -51,7 +51,7 @@ def contribute(
     rows = finite_rows("sample", np.atleast_2d(sample), plan.statistic.columns)
     words = np.zeros(plan.dimension, dtype=np.uint64)
     for start in range(0, rows.shape[0], _AT_ONCE):
-        vectors = vectors_of(plan.statistic, rows[start : start + _AT_ONCE], randomness)
+        vectors = vectors_of(plan.statistic, rows[start : start + _AT_ONCE], randomness, hide=True)
         noisy = add_share(vectors, 0.0 if withhold_noise else plan.mechanism.sigma_client, randomness)
         words += plan.fixed_point.encode(noisy).sum(axis=0, dtype=np.uint64)
     shares = split(words, study.computes, long_share_at(client, study.computes), randomness)

@@ -29,7 +29,7 @@ listen = {listen}    # address and port to listen on
 database = {database}  # or postgresql+psycopg://user:password@host/name
 keys = "{keys}"             # secret: whoever has this file can open this Compute's shares
 
-# [tls]                        # without it traffic is plain HTTP: reports stay sealed, but who sends them is visible
+# [tls]                        # without it traffic is plain HTTP, for tests only: enrolments can be intercepted
 # certificate = "server.pem"
 # key = "server.key"
 # authority = "ca.pem"         # verifies the other Computes, where they use a private authority
