@@ -46,11 +46,13 @@ def data(regression_rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return regression_rows[:, :-1], regression_rows[:, -1]
 
 
-def test_scikit_learns_estimator_checks():
+@pytest.mark.parametrize("posterior", ["shrinkage", pytest.param("noise-aware", marks=pytest.mark.long)])
+def test_scikit_learns_estimator_checks(posterior: str):
     """All pass but four, which compare two fits of the same data; those must fail, or noise were reused."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        results = check_estimator(PrivateLinearRegression(), expected_failed_checks=EXPECTED_FAILURES, on_fail=None)
+        estimator = PrivateLinearRegression(posterior=posterior)
+        results = check_estimator(estimator, expected_failed_checks=EXPECTED_FAILURES, on_fail=None)
     assert [r["check_name"] for r in results if r["status"] == "failed"] == []
     assert {r["check_name"] for r in results if r["status"] == "xfail"} == set(EXPECTED_FAILURES)
     assert sum(r["status"] == "passed" for r in results) >= 40

@@ -90,7 +90,7 @@ def test_shrinkage_leaves_exact_sums_alone_and_flattens_pure_noise(rng: np.rando
     assert 0 <= left < 50.0**2 / 2
 
 
-@pytest.mark.parametrize(("n", "d"), [(5, 2), (20, 50), (3, 1), pytest.param(50, 200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("n", "d"), [(5, 2), (20, 50), (3, 1), pytest.param(50, 200, marks=pytest.mark.long)])
 def test_hopeless_fits_stay_near_zero_and_finite(n: int, d: int):
     """Tiny n, many columns: both posteriors go to the prior, never to nonsense."""
     rows, _ = simulate(n, d, 2)
@@ -123,7 +123,7 @@ def test_ball_widens_with_plenty_of_data_and_never_looks_at_it():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("n", "d", "epsilon"), [(300, 10, 1.0), (1000, 2, 1.0)])
+@pytest.mark.parametrize(("n", "d", "epsilon"), [pytest.param(300, 10, 1.0, marks=pytest.mark.long), (1000, 2, 1.0)])
 def test_intervals_cover(n: int, d: int, epsilon: float):
     """90 % intervals hold the truth 80 to 97 % of the time over 30 studies (the plug-in: 6 to 60)."""
     hits = []

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
-from collections.abc import Mapping
 
 from sqlalchemy import func, select
 
@@ -18,27 +18,37 @@ class Counts:
 
     def __init__(self) -> None:
         self._pending: Counter[str] = Counter()
+        self._brief, self._flushing = threading.Lock(), threading.Lock()
 
     def add(self, name: str, value: int = 1) -> None:
         """Raise a counter."""
-        self._pending[name] += value
+        with self._brief:
+            self._pending[name] += value
 
     def flush(self, store: Store) -> None:
-        """Add what is pending to the store's counters."""
-        pending, self._pending = self._pending, Counter()
-        if pending:
-            with store.write() as connection:
-                db.add_counts(connection, pending)
+        """Add what is pending to the store's counters; what could not be written stays pending."""
+        with self._flushing:
+            taken = self._copy()
+            if taken:
+                with store.write() as connection:
+                    db.add_counts(connection, taken)
+                with self._brief:
+                    self._pending -= taken
 
-    def current(self, stored: Mapping[str, int]) -> dict[str, int]:
-        """The store's counters with what is pending."""
-        return dict(Counter(stored) + self._pending)
+    def current(self, store: Store) -> dict[str, int]:
+        """The store's counters with what is pending, each once."""
+        with self._flushing, store.read() as connection:
+            return dict(Counter(db.counts(connection)) + self._copy())
+
+    def _copy(self) -> Counter[str]:
+        with self._brief:
+            return self._pending.copy()
 
 
 def prometheus(store: Store, counts: Counts) -> str:
     """The text that Prometheus scrapes; every reason of a rejection has a counter, also where it is still zero."""
+    found = counts.current(store)
     with store.read() as connection:
-        found = counts.current(db.counts(connection))
         query = select(tables.rounds.c.state, func.count()).group_by(tables.rounds.c.state)
         states: dict[str, int] = {row[0]: row[1] for row in connection.execute(query)}
         studies = connection.execute(select(func.count()).select_from(tables.studies)).scalar_one()

@@ -61,7 +61,7 @@ def overview(node: Node, counts: Counts) -> dict[str, Any]:
         found = [_study(connection, row) for row in rows]
         columns = (tables.audit.c.time, tables.audit.c.kind, tables.audit.c.study, tables.audit.c.number)
         events = connection.execute(select(*columns).order_by(tables.audit.c.position.desc()).limit(_EVENTS)).all()
-        counters = counts.current(db.counts(connection))
+    counters = counts.current(node.store)
     return {
         "name": node.name, "time": node.clock(), "studies": found, "counters": counters,
         "events": [{"time": e.time, "kind": e.kind, "study": e.study, "round": e.number} for e in events],
