@@ -117,7 +117,13 @@ def test_a_tick_that_is_no_function_is_refused():
         PrivateSVI(model, tick=3)
 
 
-@pytest.mark.parametrize("guide", [pytest.param(AutoIAFNormal, marks=pytest.mark.long), AutoLowRankMultivariateNormal])
+@pytest.mark.parametrize(
+    "guide",
+    [
+        pytest.param(AutoIAFNormal, marks=pytest.mark.long),
+        pytest.param(AutoLowRankMultivariateNormal, marks=pytest.mark.long),
+    ],
+)
 def test_guides_that_are_not_plain_normal_fit_and_claim_no_variance(guide):
     rng = np.random.default_rng(0)
     x = rng.standard_normal((ROWS, 1))

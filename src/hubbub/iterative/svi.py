@@ -96,9 +96,10 @@ class PrivateSVI(Draws):
     def fit(self, *data: Any, **public: Any) -> PrivateSVI:
         """Run all steps over the rows, one client each: `fit(X, y)` calls `model(X, y)`; keywords are public."""
         rows, shape = as_rows(data)
-        for name, function in (("model", self.model), ("guide", self.guide)):
-            if function is not None and not callable(function):
-                raise invalid(name, "a function", type(function).__name__, "write it as for NumPyro")
+        kinds = {"model": "a function", "guide": "a function or an automatic guide"}
+        for name, kind in kinds.items():
+            if (function := getattr(self, name)) is not None and not callable(function):
+                raise invalid(name, kind, type(function).__name__, "write it as for NumPyro")
         plan = self.settings.plan(rows.shape[0])
         parts = _prepared(self.model, self.guide, shape, Public(public), rows.shape[0])
         install(parts.program)
