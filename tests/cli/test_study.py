@@ -14,6 +14,7 @@ import pytest
 
 from hubbub.cli import main, study
 from hubbub.service.canonical import sign_record
+from hubbub.service.client import rounds_of
 from hubbub.service.devnet import LocalComputes
 
 pytestmark = pytest.mark.slow
@@ -121,7 +122,9 @@ def test_a_round_that_one_compute_missed_is_opened_there_by_the_same_command(
     for url in live.urls[:2]:
         analyst.web.post(f"{url}/v1/studies/{analyst.study.id}/rounds", sign_record(record, analyst.key))
     assert run(capsys, "study", "open", path)["label"] == "columns"
-    assert [[each.record for each in analyst._rounds(compute)] for compute in analyst.study.computes] == [[record]] * 3
+    assert [
+        [each.record for each in rounds_of(analyst.study, compute, analyst.web)] for compute in analyst.study.computes
+    ] == [[record]] * 3
     assert "must have reports before it is closed" in failed(capsys, "study", "close", path)
 
 

@@ -230,10 +230,10 @@ def _releases(analyst: Analyst) -> list[Release]:
     from hubbub.service.client import rounds_at
 
     done = []
-    for record, state in rounds_at(analyst.study, analyst.web):
-        if state in ("released", "agreed", "closed"):
+    for each in rounds_at(analyst.study, analyst.web):
+        if each.state in ("released", "agreed", "closed"):
             with suppress(RoundRefused):
-                done.append(analyst.release(record))
+                done.append(analyst.release(each.record))
     return done
 
 

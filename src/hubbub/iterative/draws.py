@@ -1,4 +1,4 @@
-"""What every estimator with draws of latent sites offers: a table, ArviZ, predictions, a file."""
+"""What every estimator with draws of latent sites offers: a table, ArviZ, predictions."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Draws(ABC):
                 for j, label in enumerate(labels)
             ]  # fmt: skip
         kind = f"{report.budget}-differentially private" if report.is_guarantee else "NOT A GUARANTEE"
-        return Summary(tuple(rows), level, f"n = {report.last.n}; {report.steps} steps; {kind}")
+        return Summary(tuple(rows), level, f"n = {report.plan.clients}; {report.steps} steps; {kind}")
 
     def predict(self, *args: Any, draws: int = 500, seed: int = 0, **public: Any) -> dict[str, Floats]:
         """Draws of the sites that the model observes in fit, for new rows: `predict(X)` calls `model(X)`."""

@@ -181,7 +181,7 @@ class PrivateLogisticRegression:
         ]  # fmt: skip
         report = self.privacy_report_
         kind = f"{report.budget}-differentially private" if report.is_guarantee else "NOT A GUARANTEE"
-        return Summary(tuple(rows), level, f"n = {report.last.n}; {report.steps} steps; {kind}")
+        return Summary(tuple(rows), level, f"n = {report.plan.clients}; {report.steps} steps; {kind}")
 
 
 def _labelled(X: Any, y: Any) -> Floats:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from hubbub.iterative.plan import Plan
 from hubbub.iterative.trainer import Training
 from hubbub.privacy import Budget, Event, Protection, Release, epsilon_spent, fits
-from hubbub.privacy.report import ADJACENCY, COMMON, SETTINGS, UNIT, bullet, entry, parties
+from hubbub.privacy.report import ADJACENCY, COMMON, SETTINGS, UNIT, bullet, cautions, entry, meaning_of, parties
 
 
 @dataclass(frozen=True)
@@ -23,13 +23,14 @@ class TrainingReport:
     last: Release
     least_tolerance: int
     most_dropouts: int
+    most_colluders: int = 0
 
     @property
     def event(self) -> Event:
         """What all steps cost together."""
         return self.plan.event(self.steps)
 
-    @property
+    @cached_property
     def epsilon(self) -> float:
         """Epsilon really spent by all steps together, at the budget's delta."""
         return epsilon_spent([self.event], self.budget.delta)
@@ -39,7 +40,7 @@ class TrainingReport:
         """The budget's delta."""
         return self.budget.delta
 
-    @property
+    @cached_property
     def reservations(self) -> tuple[str, ...]:
         """Every reason why the numbers are not a guarantee; empty where they are."""
         found, p = [], self._protection
@@ -49,8 +50,8 @@ class TrainingReport:
             found.append(f"the noise spends epsilon {self.epsilon:.4g} at this delta, more than the budget")
         if not p.secure_generator:
             found.append(f"noise and coins can be reproduced: {p.generator}")
-        if p.colluders > self.least_tolerance:
-            found.append(f"{p.colluders} simulated colluders exceed the {self.least_tolerance} still covered")
+        if self.most_colluders > self.least_tolerance:
+            found.append(f"{self.most_colluders} simulated colluders exceed the {self.least_tolerance} still covered")
         return tuple(found)
 
     @property
@@ -132,10 +133,8 @@ class TrainingReport:
         p, plan = self._protection, self.plan
         lines = ["Privacy report", "--------------"]
         if self.is_guarantee:
-            factor = math.exp(min(self.budget.epsilon, 700.0))
             lines += entry("Guarantee", f"{self.budget}-differential privacy, for all {self.steps} steps together")
-            text = "had one person's data been any other, every conclusion from the result would be at most"
-            lines += entry("In plain words", f"{text} {factor:.3g} times as likely or unlikely, up to {self.delta:g}")
+            lines += entry("In plain words", meaning_of(self.budget))
         else:
             lines += entry("NOT A GUARANTEE", "; ".join(self.reservations))
             lines += entry("Calculated as", f"{self.budget}-differential privacy, had these been avoided")
@@ -143,10 +142,7 @@ class TrainingReport:
         lines += entry("Setting", SETTINGS[p.setting])
         lines += entry("Unit of privacy", UNIT)
         lines += entry("Adjacency", ADJACENCY)
-        if self.delta >= 1 / plan.clients:
-            lines += entry("Take care", f"delta {self.delta:g} is not below 1/N = {1 / plan.clients:.3g}")
-        if self.budget.epsilon > 5:
-            lines += entry("Take care", f"epsilon {self.budget.epsilon:g} is above 5 and protects little")
+        lines += cautions(self.budget, plan.clients)
         lines += entry("Parties", parties(p))
         lines += entry("Batches", _batches(plan))
         lines += entry("Every step", _step(self.last, plan))
@@ -183,4 +179,4 @@ def _batches(plan: Plan) -> str:
 def report_of(budget: Budget, training: Training[Any], label: str) -> TrainingReport:
     """The report of a finished run."""
     t = training
-    return TrainingReport(budget, label, t.plan, t.steps, t.last, t.least_tolerance, t.most_dropouts)
+    return TrainingReport(budget, label, t.plan, t.steps, t.last, t.least_tolerance, t.most_dropouts, t.most_colluders)

@@ -69,6 +69,12 @@ class Settings:
         return LocalEngine(computes=3) if self.engine is None else self.engine
 
 
+def check_function(name: str, value: object, kind: str = "a function") -> None:
+    """Refuse a model or guide that cannot be called."""
+    if not callable(value):
+        raise invalid(name, kind, type(value).__name__, "write it as for NumPyro")
+
+
 def checked_fit(value: object, name: str) -> None:
     """Refuse the use of what is there only after fit."""
     if value is None:

@@ -21,7 +21,7 @@ from hubbub.iterative.public import Public
 from hubbub.iterative.report import TrainingReport
 from hubbub.iterative.row_model import RowModel, row_model
 from hubbub.iterative.rows import RowShape, as_rows
-from hubbub.iterative.settings import Settings, Tick, checked_fit
+from hubbub.iterative.settings import Settings, Tick, check_function, checked_fit
 from hubbub.iterative.trainer import Method, NoisySum
 from hubbub.iterative.xla import XlaProgram, gradient_program
 from hubbub.models.rounds import Engine
@@ -75,6 +75,7 @@ class PrivateSGLD(Draws):
     def fit(self, *data: Any, **public: Any) -> PrivateSGLD:
         """Run all steps over the rows, one client each: `fit(X, y)` calls `model(X, y)`; keywords are public."""
         rows, shape = as_rows(data)
+        check_function("model", self.model)
         plan = self.settings.plan(rows.shape[0])
         parts = _prepared(self.model, shape, Public(public), rows.shape[0])
         install(parts.program)

@@ -27,7 +27,7 @@ from hubbub.iterative.public import Public
 from hubbub.iterative.report import TrainingReport
 from hubbub.iterative.row_model import guarded, row_model
 from hubbub.iterative.rows import RowShape, as_rows
-from hubbub.iterative.settings import Settings, Tick, checked_fit
+from hubbub.iterative.settings import Settings, Tick, check_function, checked_fit
 from hubbub.iterative.trainer import Method, NoisySum
 from hubbub.iterative.xla import XlaProgram, gradient_program
 from hubbub.models.rounds import Engine
@@ -96,10 +96,9 @@ class PrivateSVI(Draws):
     def fit(self, *data: Any, **public: Any) -> PrivateSVI:
         """Run all steps over the rows, one client each: `fit(X, y)` calls `model(X, y)`; keywords are public."""
         rows, shape = as_rows(data)
-        kinds = {"model": "a function", "guide": "a function or an automatic guide"}
-        for name, kind in kinds.items():
-            if (function := getattr(self, name)) is not None and not callable(function):
-                raise invalid(name, kind, type(function).__name__, "write it as for NumPyro")
+        check_function("model", self.model)
+        if self.guide is not None:
+            check_function("guide", self.guide, "a function or an automatic guide")
         plan = self.settings.plan(rows.shape[0])
         parts = _prepared(self.model, self.guide, shape, Public(public), rows.shape[0])
         install(parts.program)

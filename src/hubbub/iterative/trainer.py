@@ -55,6 +55,8 @@ class Training(Generic[State]):
     least_tolerance: int
     """The smallest number of colluders that any of the steps still covered."""
     most_dropouts: int
+    most_colluders: int
+    """Simulated ones, in any of the steps."""
 
 
 def train(
@@ -73,13 +75,14 @@ def train(
     charge = Entry(f"{method.label}, {plan.steps} step(s)", plan.event(plan.steps))
     if ledger is not None:
         ledger.charge_entries([charge])
-    state, releases, least, lost = method.start, 0, plan.contributors, 0
+    state, releases, least, lost, false = method.start, 0, plan.contributors, 0, 0
     try:
         for step in range(plan.steps):
             at = Clipped(method.program, np.asarray(method.numbers(state), np.float64), method.clip, plan.probability)
             release = series.private_sum(at, plan.chosen(step))
             releases, last = releases + 1, release
             least, lost = min(least, release.remaining_tolerance), max(lost, release.dropouts)
+            false = max(false, release.protection.colluders)
             state = method.update(state, _standing_for_all(release, plan, step))
             tick(step + 1)
     except (RoundRefused, InvalidInput):
@@ -87,7 +90,7 @@ def train(
             spent = Entry(f"{method.label}, {releases} step(s)", plan.event(releases)) if releases else None
             ledger.exchange(charge, spent)
         raise
-    return Training(state, plan, releases, last, least, lost)
+    return Training(state, plan, releases, last, least, lost, false)
 
 
 def _standing_for_all(release: Release, plan: Plan, step: int) -> NoisySum:

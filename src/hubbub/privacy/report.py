@@ -111,11 +111,7 @@ class PrivacyReport:
 
     def meaning(self) -> str:
         """What epsilon and delta mean for one person."""
-        factor, delta = math.exp(min(self.budget.epsilon, 700.0)), self.budget.delta
-        return (
-            f"had one person's data been any other, every conclusion from the result would be at most {factor:.3g} "
-            f"times as likely or unlikely, up to a probability of {delta:g}"
-        )
+        return meaning_of(self.budget)
 
     def not_promised(self) -> list[str]:
         """What a reader might wrongly assume."""
@@ -143,10 +139,7 @@ class PrivacyReport:
         lines += entry("Setting", SETTINGS[p.setting])
         lines += entry("Unit of privacy", UNIT)
         lines += entry("Adjacency", ADJACENCY)
-        if self.delta >= 1 / p.clients:
-            lines += entry("Take care", f"delta {self.delta:g} is not below 1/N = {1 / p.clients:.3g}")
-        if self.budget.epsilon > 5:
-            lines += entry("Take care", f"epsilon {self.budget.epsilon:g} is above 5 and protects little")
+        lines += cautions(self.budget, p.clients)
         lines += entry("Parties", parties(p))
         lines.append("Rounds")
         for number, r in enumerate(self.rounds, 1):
@@ -205,6 +198,25 @@ def _round_line(r: Round) -> str:
         f"{text} ({p.sigma_client:.4g} from each client, a trusted aggregator would add {p.sigma_std:.4g}); "
         f"{p.setting}, {seal}; drawn by {p.generator}"
     )
+
+
+def meaning_of(budget: Budget) -> str:
+    """What epsilon and delta mean for one person."""
+    factor = math.exp(min(budget.epsilon, 700.0))
+    return (
+        f"had one person's data been any other, every conclusion from the result would be at most {factor:.3g} "
+        f"times as likely or unlikely, up to a probability of {budget.delta:g}"
+    )
+
+
+def cautions(budget: Budget, clients: int) -> list[str]:
+    """What to know about a budget that promises less than it seems to."""
+    lines: list[str] = []
+    if budget.delta >= 1 / clients:
+        lines += entry("Take care", f"delta {budget.delta:g} is not below 1/N = {1 / clients:.3g}")
+    if budget.epsilon > 5:
+        lines += entry("Take care", f"epsilon {budget.epsilon:g} is above 5 and protects little")
+    return lines
 
 
 def entry(title: str, text: str) -> list[str]:

@@ -14,7 +14,8 @@ from hubbub.privacy import Budget, Release
 from hubbub.randomness import Randomness
 from hubbub.roles import combine_sums, decode_release, plan_round
 from hubbub.securesum import PublicKey
-from hubbub.service.canonical import check_signature, digest, hexed, read_json, read_signed, sign_record, stamp
+from hubbub.service.canonical import digest, hexed, read_json, sign_record, stamp
+from hubbub.service.client import RoundStatus, rounds_of
 from hubbub.service.messages import decode_sum, token_digest, token_for
 from hubbub.service.problems import Problem
 from hubbub.service.records import (
@@ -33,17 +34,6 @@ from hubbub.statistics.preparation import Steps
 
 _INVITED_AT_ONCE = 5000
 _WAIT_FOR = ("agreement-under-way", "not-enough-reports", "round-open")
-
-
-@dataclass(frozen=True)
-class RoundStatus:
-    """A round, as the analyst signed it, and how it stands."""
-
-    record: RoundRecord
-    signed: bytes = field(repr=False)
-    state: str
-    reports: int
-    """Samples that the Compute with most of them holds."""
 
 
 @dataclass(frozen=True)
@@ -94,8 +84,8 @@ class Analyst:
         )  # fmt: skip
 
     def catch_up(self) -> list[RoundStatus]:
-        """All rounds, after Computes that were away have been given those that they missed."""
-        found = [self._rounds(compute) for compute in self.study.computes]
+        """All rounds, after Computes that were away have been given those that they missed; reports of the fullest."""
+        found = [rounds_of(self.study, compute, self.web) for compute in self.study.computes]
         rounds = max(found, key=len)
         for compute, theirs in zip(self.study.computes, found, strict=True):
             url = f"{compute.url}/v1/studies/{self.study.id}/rounds"
@@ -105,16 +95,6 @@ class Analyst:
                     self.web.post(f"{url}/{missed.record.number}/close", self._end(missed.record))
         held = [max((theirs[i].reports for theirs in found if i < len(theirs)), default=0) for i in range(len(rounds))]
         return [replace(each, reports=reports) for each, reports in zip(rounds, held, strict=True)]
-
-    def _rounds(self, compute: ComputeRecord) -> list[RoundStatus]:
-        content = read_json(self.web.get(f"{compute.url}/v1/studies/{self.study.id}/rounds").content)
-        found = []
-        for entry in content["rounds"]:
-            signed = entry["record"].encode()
-            record, signature = read_signed(signed, RoundRecord)
-            check_signature(record, signature, self.study.analyst, "analyst")
-            found.append(RoundStatus(record, signed, entry["state"], entry["reports"]))
-        return found
 
     def _end(self, record: RoundRecord) -> bytes:
         return sign_record(CloseRecord(digest(self.study), digest(record)), self.key)

@@ -15,8 +15,10 @@ import httpx
 from sqlalchemy import Row
 from sqlalchemy.exc import SQLAlchemyError
 
+from hubbub.errors import HubbubError
 from hubbub.service import agreement, status
 from hubbub.service import store as db
+from hubbub.service.canonical import read_json
 from hubbub.service.known import parsed_study
 from hubbub.service.log import log
 from hubbub.service.messages import JSON_TYPE
@@ -26,6 +28,7 @@ from hubbub.service.records import ComputeRecord, StudyRecord
 
 TICK = 1.0
 _EXCHANGE_SECONDS = 30.0  # with all other Computes together
+_HISTORY_SECONDS = 3.0
 _MOST_REPLY = 64_000_000  # bytes of a roster
 _FINAL = {"round-refused", "second-roster", "rolled-back"}
 
@@ -117,7 +120,11 @@ class Caretaker:
         await asyncio.to_thread(agreement.receive_roster, self._node, row.study, row.number, theirs)
 
     async def _post(self, url: str, body: bytes) -> bytes:
-        async with self._http.stream("POST", url, content=body, headers={"content-type": JSON_TYPE}) as reply:
+        return await self._ask("POST", url, content=body, headers={"content-type": JSON_TYPE})
+
+    async def _ask(self, method: str, url: str, **options: Any) -> bytes:
+        """Another Compute's answer, if it is not endless; or the problem that it states."""
+        async with self._http.stream(method, url, **options) as reply:
             found = bytearray()
             async for chunk in reply.aiter_bytes():
                 found += chunk
@@ -138,8 +145,8 @@ class Caretaker:
 
     async def _rosters(self, peer: ComputeRecord, study_id: str, position: int) -> list[bytes]:
         try:
-            url = f"{peer.url}/v1/studies/{study_id}/rosters?compute={position}"
-            reply = await self._http.get(url, timeout=3.0)
-            return [item.encode() for item in reply.json()["rosters"]] if reply.status_code == 200 else []
-        except (httpx.HTTPError, ValueError, KeyError, TypeError, AttributeError):
+            async with asyncio.timeout(_HISTORY_SECONDS):
+                url = f"{peer.url}/v1/studies/{study_id}/rosters?compute={position}"
+                return [item.encode() for item in read_json(await self._ask("GET", url))["rosters"]]
+        except (httpx.HTTPError, HubbubError, TimeoutError, ValueError, KeyError, TypeError, AttributeError):
             return []

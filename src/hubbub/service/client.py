@@ -8,7 +8,7 @@ client.contribute(client.current_round(), rows)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
@@ -24,7 +24,7 @@ from hubbub.service.canonical import canonical, check_signature, digest, read_js
 from hubbub.service.messages import ENROL, REPORT_TYPE, enrol_parts, token_for
 from hubbub.service.outbox import Identity, Outbox, Parcel
 from hubbub.service.problems import Problem
-from hubbub.service.records import RoundRecord, StudyRecord, check_client_name
+from hubbub.service.records import ComputeRecord, RoundRecord, StudyRecord, check_client_name
 from hubbub.service.web import Unreachable, Web
 from hubbub.statistics.preparation import prepare
 
@@ -155,16 +155,26 @@ def current_round(study: StudyRecord, web: Web) -> RoundRecord:
     found = rounds_at(study, web)
     if not found:
         raise Problem("not-found", "study must have a round, got none yet; wait until the analyst opens one")
-    return found[-1][0]
+    return found[-1].record
 
 
-def rounds_at(study: StudyRecord, web: Web) -> list[tuple[RoundRecord, str]]:
-    """All rounds with their states, from the first Compute that answers; every signature is checked."""
+@dataclass(frozen=True)
+class RoundStatus:
+    """A round, as the analyst signed it, and how it stands at a Compute."""
+
+    record: RoundRecord
+    signed: bytes = field(repr=False)
+    state: str
+    reports: int
+    """Samples of which it holds a report."""
+
+
+def rounds_at(study: StudyRecord, web: Web) -> list[RoundStatus]:
+    """All rounds, from the first Compute that answers."""
     last: Exception | None = None
     for compute in study.computes:
         try:
-            content = read_json(web.get(f"{compute.url}/v1/studies/{study.id}/rounds").content)
-            return list(_verified(study, content["rounds"]))
+            return rounds_of(study, compute, web)
         except Unreachable as error:
             last = error
     assert last is not None
@@ -173,16 +183,19 @@ def rounds_at(study: StudyRecord, web: Web) -> list[tuple[RoundRecord, str]]:
 
 def refused_everywhere(study: StudyRecord, web: Web) -> set[int]:
     """The rounds that each of the Computes says it has refused."""
-    answers = [web.get(f"{compute.url}/v1/studies/{study.id}/rounds").content for compute in study.computes]
-    rounds = [read_json(answer)["rounds"] for answer in answers]
-    return set.intersection(*({entry["number"] for entry in each if entry["state"] == "refused"} for each in rounds))
+    found = [rounds_of(study, compute, web) for compute in study.computes]
+    return set.intersection(*({each.record.number for each in there if each.state == "refused"} for there in found))
 
 
-def _verified(study: StudyRecord, rounds: Iterable[dict[str, str]]) -> Iterable[tuple[RoundRecord, str]]:
-    for entry in rounds:
-        record, signature = read_signed(entry["record"].encode(), RoundRecord)
+def rounds_of(study: StudyRecord, compute: ComputeRecord, web: Web) -> list[RoundStatus]:
+    """All rounds that one Compute knows; every signature is checked."""
+    found = []
+    for entry in read_json(web.get(f"{compute.url}/v1/studies/{study.id}/rounds").content)["rounds"]:
+        signed = entry["record"].encode()
+        record, signature = read_signed(signed, RoundRecord)
         check_signature(record, signature, study.analyst, "analyst")
-        yield record, entry["state"]
+        found.append(RoundStatus(record, signed, entry["state"], entry["reports"]))
+    return found
 
 
 def what_leaves(record: RoundRecord, role: Study, rows: Floats) -> list[str]:

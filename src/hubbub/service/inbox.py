@@ -3,15 +3,31 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Generic, TypeVar
 
 from hubbub.service.problems import Problem
 
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
+Place = TypeVar("Place", bound=Hashable)
 _MOST_ITEMS, _MOST_BYTES = 256, 32_000_000  # in one transaction
 _MOST_WAITING, _MOST_WAITING_BYTES = 2000, 100_000_000
+
+
+def by_place(
+    items: Sequence[Item],
+    place: Callable[[Item], Place],
+    write: Callable[[Place, Sequence[Item]], Sequence[Outcome]],
+) -> list[Outcome]:
+    """What became of each item, where all that belong to one place are written together."""
+    places: dict[Place, list[int]] = {}
+    for i, item in enumerate(items):
+        places.setdefault(place(item), []).append(i)
+    outcomes: dict[int, Outcome] = {}
+    for each, mine in places.items():
+        outcomes |= zip(mine, write(each, [items[i] for i in mine]), strict=True)
+    return [outcomes[i] for i in range(len(items))]
 
 
 class Inbox(Generic[Item, Outcome]):

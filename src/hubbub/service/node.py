@@ -9,6 +9,7 @@ import hmac
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from sqlalchemy import Connection, Row, func, insert, select
@@ -19,7 +20,8 @@ from hubbub.securesum import PrivateKey, Session
 from hubbub.service import store as db
 from hubbub.service import tables
 from hubbub.service.canonical import Record, check_signature, digest, instant, read_signed
-from hubbub.service.known import Known, Member, joined
+from hubbub.service.inbox import by_place
+from hubbub.service.known import Known, Member, Registered, joined
 from hubbub.service.messages import ENROL, enrol_parts, token_digest
 from hubbub.service.problems import Problem
 from hubbub.service.records import InvitationRecord, RoundRecord, StudyRecord, check_client_name, read_study
@@ -167,19 +169,15 @@ class Enrolment:
 
 def enrol(node: Node, enrolments: Sequence[Enrolment]) -> list[Receipt | Problem]:
     """Bind each client's key and session to its name: once, against its token; the same again changes nothing."""
-    outcomes = dict[int, Receipt | Problem]()
-    for study in dict.fromkeys(each.study for each in enrolments):
-        mine = [i for i, each in enumerate(enrolments) if each.study == study]
-        outcomes |= zip(mine, _enrol(node, study, [enrolments[i] for i in mine]), strict=True)
-    return [outcomes[i] for i in range(len(enrolments))]
+    return by_place(enrolments, lambda each: each.study, partial(_enrol, node))
 
 
 def _enrol(node: Node, study_id: str, enrolments: Sequence[Enrolment]) -> list[Receipt | Problem]:
     try:
-        study, position = known_study(node, study_id)
+        study = node.known.study(study_id)
     except Problem as problem:
         return [problem] * len(enrolments)
-    sessions = [_session(node, study, position, each) for each in enrolments]
+    sessions = [_session(node, study, each) for each in enrolments]
     outcomes, fresh = list[Receipt | Problem](), dict[str, Enrolment]()
     with node.store.write("enrolled") as connection:
         named = {
@@ -203,15 +201,14 @@ def _enrol(node: Node, study_id: str, enrolments: Sequence[Enrolment]) -> list[R
     return outcomes
 
 
-def _session(node: Node, study: StudyRecord, position: int, enrolment: Enrolment) -> Session | Problem:
+def _session(node: Node, study: Registered, enrolment: Enrolment) -> Session | Problem:
     """The session that the client opened and signed, or what is wrong with it."""
     try:
         name = check_client_name(enrolment.client)
-        mark, samples = node.known.study(enrolment.study).digest, enrolment.samples
-        parts = enrol_parts(mark, position, name, samples, enrolment.key, enrolment.opening)
+        parts = enrol_parts(study.digest, study.position, name, enrolment.samples, enrolment.key, enrolment.opening)
         if not verified(enrolment.key, enrolment.signature, ENROL, *parts):
             return Problem("bad-signature", "enrolment must be signed with the key that it brings; sign it again")
-        return joined(enrolment.opening, node.keys.seal, mark, name, position)
+        return joined(enrolment.opening, node.keys.seal, study.digest, name, study.position)
     except CannotOpen:
         return Problem("cannot-open", "session must be opened to this Compute's key; take it from the study")
     except InvalidInput as error:

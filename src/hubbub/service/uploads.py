@@ -13,6 +13,7 @@ from hubbub.errors import MalformedMessage, ReportRejected
 from hubbub.roles import Compute, check_address, open_report
 from hubbub.securesum import Report, Session, Share, decode_report
 from hubbub.service import store as db
+from hubbub.service.inbox import by_place
 from hubbub.service.known import Member
 from hubbub.service.node import Node
 from hubbub.service.problems import Problem
@@ -52,14 +53,11 @@ class _Checked:
 
 def accept_uploads(node: Node, uploads: Sequence[Upload]) -> list[Outcome]:
     """What became of each upload; all that is taken of one round is written in one transaction."""
-    outcomes: dict[int, Outcome] = {}
-    for place in dict.fromkeys((upload.study, upload.number) for upload in uploads):
-        mine = [i for i, upload in enumerate(uploads) if (upload.study, upload.number) == place]
-        outcomes |= zip(mine, _accept_round(node, *place, [uploads[i] for i in mine]), strict=True)
-    return [outcomes[i] for i in range(len(uploads))]
+    return by_place(uploads, lambda upload: (upload.study, upload.number), partial(_accept_round, node))
 
 
-def _accept_round(node: Node, study_id: str, number: int, uploads: Sequence[Upload]) -> list[Outcome]:
+def _accept_round(node: Node, place: tuple[str, int], uploads: Sequence[Upload]) -> list[Outcome]:
+    study_id, number = place
     try:
         compute = node.known.round(study_id, number)
         members = node.known.members(study_id, {upload.client for upload in uploads})
