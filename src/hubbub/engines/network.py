@@ -17,7 +17,7 @@ from hubbub.privacy import Budget, Release, check_population
 from hubbub.randomness import Randomness
 from hubbub.securesum import check_computes
 from hubbub.service.analyst import Analyst, find_compute, make_tokens, new_study
-from hubbub.service.client import Contributor
+from hubbub.service.client import Contributor, send_together
 from hubbub.service.outbox import Outbox
 from hubbub.service.signing import SigningKey
 from hubbub.service.web import Patience, Web
@@ -42,7 +42,8 @@ class NetworkEngine:
 
     With a `budget` every Compute keeps the study's ledger and refuses a round that overspends it. Without one the
     study is a simulation, which Computes take only if their configuration says so. `holds` is the number of samples
-    of one client (1: every row is a client of its own, which enrols and uploads by itself). A `seed` makes noise and
+    of one client (1: every row is a client of its own, with its own key and report). With `relayed` reports travel in
+    batches, as through a gateway; otherwise every client uploads by itself. A `seed` makes noise and
     shares reproducible, and the privacy report says so. `authority` is a PEM file for the Computes' certificates.
     """
 
@@ -51,6 +52,7 @@ class NetworkEngine:
     budget: Budget | None = None
     seed: int | None = None
     holds: int = 1
+    relayed: bool = False
     authority: str | None = None
     fraction_bits: int | None = None
     title: str = "network engine"
@@ -85,7 +87,10 @@ class NetworkEngine:
         live.rounds.append(record.label)
         for client, held in zip(live.clients, _parts(rows, self.holds), strict=True):
             client.make(record, held)  # one after the other, so that a seed gives the same noise again
-        self._at_once(live.clients, lambda client: client.send(record))
+        if self.relayed:
+            send_together(live.clients, record)
+        else:
+            self._at_once(live.clients, lambda client: client.send(record))
         live.analyst.close(record)
         return live.analyst.release(record, setting="network on one machine", randomness=self._randomness)
 

@@ -6,7 +6,9 @@ from hubbub.securesum.codec import (
     decode_share,
     encode_report,
     encode_share,
+    join_reports,
     pack,
+    split_reports,
 )
 from hubbub.securesum.fixedpoint import FixedPoint, choose_fraction_bits
 from hubbub.securesum.sealing import Context, PrivateKey, PublicKey, SuiteName, check_suite, open_sealed, seal
@@ -18,6 +20,6 @@ from hubbub.securesum.tally import Sharing, Tally, check_sharing, clients_at_onc
 __all__ = [
     "OPENING_BYTES", "Context", "FixedPoint", "PrivateKey", "PublicKey", "Report", "Session", "Share", "Sharing",
     "SuiteName", "Tally", "check_computes", "check_sharing", "check_suite", "choose_fraction_bits", "clients_at_once",
-    "combine", "decode_report", "decode_share", "encode_report", "encode_share", "expand_seed", "join_session",
-    "open_sealed", "pack", "seal", "split", "start_session",
+    "combine", "decode_report", "decode_share", "encode_report", "encode_share", "expand_seed", "join_reports",
+    "join_session", "open_sealed", "pack", "seal", "split", "split_reports", "start_session",
 ]  # fmt: skip

@@ -2,11 +2,13 @@
 
 A share's payload (what gets sealed):   version kind dimension body
 A report (what a client sends):         version "report" and length-prefixed parts; in a session, its opening too
+A batch (reports of several clients):   version "reports" and the reports, each with its length before it
 All integers are big-endian, the words of a masked vector little-endian.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -21,8 +23,10 @@ SHARE_HEADER = 6
 _MASKED = 1
 _SEEDS: dict[Generator, int] = {"AES-128-CTR": 2, "SHAKE-128": 3}
 _GENERATORS = {kind: generator for generator, kind in _SEEDS.items()}
-_REPORT, _SESSION_REPORT = b"hubbub report", b"hubbub session report"
+_REPORT, _SESSION_REPORT, _BATCH = b"hubbub report", b"hubbub session report", b"hubbub reports"
 _MOST_CLIENT_BYTES = 128
+MOST_REPORTS = 1000
+"""In one body."""
 
 
 @dataclass(frozen=True)
@@ -50,30 +54,34 @@ def pack(*parts: bytes) -> bytes:
 
 def unpack(data: bytes, count: int) -> list[bytes]:
     """Exactly `count` parts and nothing behind them."""
-    parts, position = [], 0
-    for _ in range(count):
-        part, position = _part(data, position)
-        parts.append(part)
-    if position != len(data):
-        raise MalformedMessage(f"message has {len(data) - position} bytes too many; send it again")
+    parts, end = _parts(data, count)
+    if end != len(data) or len(parts) != count:
+        raise _misfit(end, len(data))
     return parts
 
 
 def unpack_all(data: bytes) -> list[bytes]:
     """All parts, however many."""
-    parts, position = [], 0
-    while position < len(data):
-        part, position = _part(data, position)
-        parts.append(part)
+    parts, end = _parts(data, len(data))
+    if end != len(data):
+        raise _misfit(end, len(data))
     return parts
 
 
-def _part(data: bytes, position: int) -> tuple[bytes, int]:
-    start = position + 4
-    end = start + int.from_bytes(data[position:start], "big")
-    if start > len(data) or end > len(data):
-        raise MalformedMessage("message is truncated; send it again whole")
-    return data[start:end], end
+def _parts(data: bytes, most: int) -> tuple[list[bytes], int]:
+    """At most so many parts, and where the last one ends: beyond the data where that is cut off."""
+    parts, end, size = list[bytes](), 0, len(data)
+    while end < size and len(parts) < most:
+        start = end + 4
+        end = start + int.from_bytes(data[end:start], "big")
+        parts.append(data[start:end])
+    return parts, end
+
+
+def _misfit(end: int, size: int) -> MalformedMessage:
+    if end < size:
+        return MalformedMessage(f"message has {size - end} bytes too many; send it again")
+    return MalformedMessage("message is truncated; send it again whole")
 
 
 def encode_share(share: Share) -> bytes:
@@ -111,6 +119,21 @@ def encode_report(report: Report) -> bytes:
     if report.opening:
         return bytes([VERSION]) + pack(_SESSION_REPORT, *parts, report.opening)
     return bytes([VERSION]) + pack(_REPORT, *parts)
+
+
+def join_reports(reports: Sequence[bytes]) -> bytes:
+    """Reports of several clients in one body."""
+    return reports[0] if len(reports) == 1 else bytes([VERSION]) + pack(_BATCH, *reports)
+
+
+def split_reports(data: bytes) -> list[bytes]:
+    """The reports in a body, each as its client encoded it; one that is no batch stands for itself."""
+    if data[5 : 5 + len(_BATCH)] != _BATCH or data[:1] != bytes([VERSION]):
+        return [data]
+    label, *reports = unpack_all(data[1:])
+    if label != _BATCH or not 1 < len(reports) <= MOST_REPORTS:
+        raise MalformedMessage(f"batch must hold 2 to {MOST_REPORTS} reports, got {len(reports)}; send fewer at once")
+    return reports
 
 
 def decode_report(data: bytes) -> Report:

@@ -7,11 +7,10 @@ import contextlib
 import json
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
-from urllib.parse import unquote
 
 import httpx
 from sqlalchemy.exc import SQLAlchemyError
@@ -23,8 +22,9 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hubbub.errors import HubbubError, MalformedMessage, whole
-from hubbub.securesum import OPENING_BYTES
+from hubbub.securesum import OPENING_BYTES, split_reports
 from hubbub.service import agreement, faults, node, status
+from hubbub.service.bodies import Bodies, Headers, header
 from hubbub.service.canonical import hexed, read_json
 from hubbub.service.caretaker import Caretaker
 from hubbub.service.inbox import Inbox
@@ -48,23 +48,25 @@ class Face:
     """What the endpoints share."""
 
     node: Node
-    reports: Inbox[Upload, Outcome]
+    reports: Inbox[Upload, list[Outcome]]
     enrolments: Inbox[Enrolment, Receipt | Problem]
     caretaker: Caretaker
     counts: Counts
     buckets: Buckets
+    bodies: Bodies
 
 
 def create_app(this: Node, http: httpx.AsyncClient) -> ASGIApp:
     """The application; its background tasks start and end with it."""
     buckets = Buckets(this.limits.requests_per_second, this.clock)
-    reports = Inbox[Upload, Outcome](partial(accept_uploads, this))
+    bodies = Bodies(this.limits.body_bytes, this.limits.upload_seconds)
+    reports = Inbox[Upload, list[Outcome]](partial(accept_uploads, this))
     enrolments = Inbox[Enrolment, Receipt | Problem](partial(node.enrol, this))
-    face = Face(this, reports, enrolments, Caretaker(this, http), Counts(), buckets)
+    face = Face(this, reports, enrolments, Caretaker(this, http), Counts(), buckets, bodies)
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        work = (reports.run(), enrolments.run(), face.caretaker.run(), _flush(face))
+        work = (reports.run(), enrolments.run(), face.caretaker.run(), bodies.run(), _flush(face))
         tasks = [asyncio.create_task(each) for each in work]
         face.caretaker.poke()
         yield
@@ -76,10 +78,10 @@ def create_app(this: Node, http: httpx.AsyncClient) -> ASGIApp:
 
     routes = [Route(path, _guarded(face, name, function), methods=[method]) for path, method, name, function in ROUTES]
     app = Starlette(routes=routes, lifespan=lifespan, exception_handlers={HTTPException: _not_found(face)})
-    return _reports_first(app, _guarded(face, "report", _report))
+    return _reports_first(face, app)
 
 
-def _reports_first(app: ASGIApp, endpoint: Callable[[Request], Awaitable[Response]]) -> ASGIApp:
+def _reports_first(face: Face, app: ASGIApp) -> ASGIApp:
     """Nearly all requests are reports: they go past routes and middleware, which take longer than the rest."""
 
     async def first(scope: Scope, receive: Receive, send: Send) -> None:
@@ -87,8 +89,13 @@ def _reports_first(app: ASGIApp, endpoint: Callable[[Request], Awaitable[Respons
         if found is None:
             await app(scope, receive, send)
             return
-        scope["path_params"] = {"study": found[1], "number": int(found[2])}
-        response = await endpoint(Request(scope, receive))
+        try:
+            face.buckets.take(scope["client"][0] if scope["client"] else "")
+            response = await _uploaded(face, found[1], int(found[2]), scope["headers"], receive)
+        except Exception as error:
+            response = _refusal(face, "report", error)
+            log("request", endpoint="report", status=response.status_code, other=_event(scope["headers"]))
+        faults.point("before-reply:report")
         await response(scope, receive, send)
 
     return first
@@ -120,6 +127,7 @@ def _guarded(face: Face, name: str, function: Endpoint) -> Callable[[Request], A
     return endpoint
 
 
+_EVENT = EVENT.encode()
 _QUIET = {"report", "health", "ready", "metrics", "status", "page", "keys"}
 
 
@@ -159,45 +167,27 @@ def _not_found(face: Face) -> Callable[[Request, Exception], Response]:
 
 
 async def _body(face: Face, request: Request, *types: str) -> bytes:
-    """The body, if it is of the right type, not too large, and arrives in time."""
-    kind = _header(request, b"content-type").partition(";")[0].strip().lower()
-    if kind not in types:
-        raise Problem("unsupported-type", f"content-type must be {' or '.join(types)}, got {kind[:80]!r}")
-    most, chunks, size, more = face.node.limits.body_bytes, list[bytes](), 0, True
-    declared = _header(request, b"content-length")
-    if declared.isdigit() and int(declared) > most:
-        raise Problem("too-large", f"body must have at most {most} bytes, got {declared[:20]}; send less at once")
-    async with asyncio.timeout(face.node.limits.upload_seconds):
-        while more:
-            message = await request.receive()
-            if message["type"] == "http.disconnect":
-                raise ClientDisconnect
-            chunks.append(message.get("body", b""))
-            size, more = size + len(chunks[-1]), message.get("more_body", False)
-            if size > most:
-                raise Problem("too-large", f"body must have at most {most} bytes; send less at once")
-    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
-
-
-def _header(request: Request, name: bytes) -> str:
-    """A header, or nothing. Starlette's own mapping takes as long as reading a report."""
-    for key, value in request.scope["headers"]:
-        if key == name:
-            return str(value, "latin-1")
-    return ""
+    return await face.bodies.read(request.scope["headers"], request.receive, *types)
 
 
 def _other(request: Request) -> str | None:
+    return _event(request.scope["headers"])
+
+
+def _event(headers: Headers) -> str | None:
     """The sender's event, for the audit log."""
-    event = _header(request, EVENT.encode())
+    event = header(headers, _EVENT)
     return event if event and len(event) <= 64 and event.isalnum() else None
 
 
 def _place(request: Request) -> tuple[str, int]:
-    number = request.path_params["number"]
+    return request.path_params["study"], _number(request.path_params["number"])
+
+
+def _number(number: int) -> int:
     if number > MOST_ROUNDS:
         raise Problem("not-found", f"round must be at most {MOST_ROUNDS}; check the address")
-    return request.path_params["study"], number
+    return number
 
 
 def _json(content: object, code: int = 200, event: str | None = None) -> Response:
@@ -268,18 +258,36 @@ async def _rounds(face: Face, request: Request) -> Response:
 
 
 async def _report(face: Face, request: Request) -> Response:
-    study, number = _place(request)
-    body = await _body(face, request, REPORT_TYPE)
-    client = unquote(_header(request, b"hubbub-client"))[:200]
-    outcome = await face.reports.submit(Upload(study, number, client, body, _other(request)), len(body))
-    if isinstance(outcome, Problem):
-        raise outcome
-    return _taken(outcome)
+    return await _uploaded(face, *_place(request), request.scope["headers"], request.receive)
+
+
+async def _uploaded(face: Face, study: str, number: int, headers: Headers, receive: Receive) -> Response:
+    """The answer to a body of reports."""
+    body = await face.bodies.read(headers, receive, REPORT_TYPE)
+    upload = Upload(study, _number(number), split_reports(body), _event(headers))
+    outcomes = await face.reports.submit(upload, len(body))
+    if len(outcomes) > 1:
+        return _batch(face, outcomes)
+    if isinstance(outcomes[0], Problem):
+        raise outcomes[0]
+    return _taken(outcomes[0])
 
 
 @lru_cache(maxsize=64)
 def _taken(outcome: Taken) -> Response:
     return _json({"samples": outcome.samples, "new": outcome.new})
+
+
+def _batch(face: Face, outcomes: Sequence[Outcome]) -> Response:
+    """Each report of a batch is taken or refused by itself."""
+    taken = [outcome for outcome in outcomes if isinstance(outcome, Taken)]
+    refused = [(place, outcome) for place, outcome in enumerate(outcomes) if isinstance(outcome, Problem)]
+    for _, problem in refused:
+        face.counts.add(f"rejected:{problem.code}")
+    return _json({
+        "taken": len(taken), "new": sum(each.new for each in taken), "samples": sum(each.samples for each in taken),
+        "refused": [{"report": place, "code": each.code, "detail": str(each)} for place, each in refused],
+    })  # fmt: skip
 
 
 async def _close(face: Face, request: Request) -> Response:

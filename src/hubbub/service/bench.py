@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,10 +18,11 @@ from typing import Any
 import httpx
 import numpy as np
 
+from hubbub.arrays import Floats
 from hubbub.errors import whole
 from hubbub.randomness import Randomness
-from hubbub.roles import contribute
-from hubbub.securesum import PrivateKey, Session, encode_report, start_session
+from hubbub.roles import Study, contribute
+from hubbub.securesum import PrivateKey, Session, encode_report, join_reports, start_session
 from hubbub.service.analyst import Analyst, find_compute, make_tokens, new_study
 from hubbub.service.canonical import canonical, digest, sign_record
 from hubbub.service.client import Contributor
@@ -40,6 +42,7 @@ from hubbub.service.web import Patience, Web
 from hubbub.statistics import Means
 
 CONNECTIONS = 256
+_TURNS = 5
 _THREADS = 16  # that clients of the whole round share
 _LIMITS = Limits(simulation=True, requests_per_second=1e9, studies=1000)
 _EMPTY = """
@@ -62,8 +65,11 @@ class Setting:
 
     dimension: int = 77
     singles: int = 2000
+    """Reports that are uploaded one by one, in each turn."""
+    batched: int = 4000
+    """Reports that are uploaded in batches, in each turn."""
     batch: int = 100
-    """Samples of a party."""
+    """Reports of a batch, or samples of a party."""
     parties: int = 1000
     clients: int = 20_000
 
@@ -80,24 +86,51 @@ def run(setting: Setting, note: Callable[[str], None], tick: Callable[[int], Non
 
 
 def _one_node(setting: Setting, folder: Path, note: Callable[[str], None]) -> dict[str, Any]:
-    with LocalComputes(folder, 1, limits=_LIMITS) as computes, httpx.Client() as http:
+    with LocalComputes(folder, 1, limits=_LIMITS) as computes, httpx.Client() as http, _empty() as port:
         node, web = computes.computes[0], Web(http)
-        note("single uploads ...")
-        single = _Load(setting, node, web, {f"c{i}": 1 for i in range(setting.singles)})
-        enrol = single.enrol()
-        bodies = single.uploads()
-        empty = _empty(bodies)
-        rate = blast(node.port, bodies)
-        note(f"uploads of {setting.batch} samples ...")
-        parties = {f"p{i}": setting.batch for i in range(setting.parties)}
-        many = _Load(setting, node, web, parties)
-        many.enrol()
-        batches = blast(node.port, many.uploads()) * setting.batch
+        note("single uploads, batches, and a handler that does nothing ...")
+        empty, single, batched, enrolled = _Clock(), _Clock(), _Clock(), _Clock()
+        for _ in range(_TURNS):  # in turns: what slows the machine down for a moment slows all of them
+            load = _Load(setting, node, web, dict.fromkeys(_names(setting.singles), 1))
+            enrolled.add(node.port, load.enrolments(), expect=201)
+            bodies = load.uploads()
+            empty.add(port, [body.replace(body.split(b" ")[1], b"/empty", 1) for body in bodies])
+            single.add(node.port, bodies)
+            load = _Load(setting, node, web, dict.fromkeys(_names(setting.batched), 1))
+            enrolled.add(node.port, load.enrolments(), expect=201)
+            batched.add(node.port, load.uploads(setting.batch), reports=setting.batched)
+        note(f"parties of {setting.batch} samples ...")
+        load = _Load(setting, node, web, dict.fromkeys(_names(setting.parties), setting.batch))
+        enrolled.add(node.port, load.enrolments(), expect=201)
+        parties = _Clock()
+        parties.add(node.port, load.uploads(), reports=setting.parties * setting.batch)
     return {
-        "dimension": setting.dimension, "empty_per_second": empty, "single_per_second": rate,
-        "single_over_empty": rate / empty, "batch": setting.batch, "batched_per_second": batches,
-        "batched_over_single": batches / rate, "enrolled_per_second": enrol,
+        "dimension": setting.dimension, "empty_per_second": empty.rate, "single_per_second": single.rate,
+        "single_over_empty": single.rate / empty.rate, "batch": setting.batch, "batched_per_second": batched.rate,
+        "batched_over_single": batched.rate / single.rate, "party_samples_per_second": parties.rate,
+        "party_samples_over_single": parties.rate / single.rate, "enrolled_per_second": enrolled.rate,
     }  # fmt: skip
+
+
+def _names(count: int) -> list[str]:
+    return [f"c{i}" for i in range(count)]
+
+
+@dataclass
+class _Clock:
+    """How much was accepted in how many seconds."""
+
+    reports: int = 0
+    seconds: float = 0.0
+
+    def add(self, port: int, requests: Sequence[bytes], *, expect: int = 200, reports: int | None = None) -> None:
+        """Send these, and count what they hold."""
+        self.seconds += blast(port, requests, expect)
+        self.reports += len(requests) if reports is None else reports
+
+    @property
+    def rate(self) -> float:
+        return self.reports / self.seconds
 
 
 class _Load:
@@ -126,9 +159,9 @@ class _Load:
         study, computes = digest(self.study), self.study.computes
         return [start_session(compute.key, study, name, position) for position, compute in enumerate(computes)]
 
-    def enrol(self) -> float:
-        """Enrolments per second."""
-        return blast(self.node.port, [self._enrolment(name) for name in self.samples], expect=201)
+    def enrolments(self) -> list[bytes]:
+        """One request for every client."""
+        return [self._enrolment(name) for name in self.samples]
 
     def _enrolment(self, name: str) -> bytes:
         key, compute, opening = self.keys[name], self.study.computes[0], self.sessions[name][0].opening
@@ -138,17 +171,19 @@ class _Load:
                    "opening": opening.hex(), "signature": key.sign(ENROL, *parts).hex()}  # fmt: skip
         return request(f"/v1/studies/{self.study.id}/enrolments", canonical(content), JSON_TYPE)
 
-    def uploads(self) -> list[bytes]:
-        """One request for every client."""
+    def uploads(self, batch: int = 1) -> list[bytes]:
+        """The reports of all clients, so many in a request."""
         role, rng = self.record.checked(self.study), np.random.default_rng(0)
-        return [self._upload(role, name, rng.uniform(-1, 1, (count, self.record.checked(self.study).plan(0).dimension)))
-                for name, count in self.samples.items()]  # fmt: skip
+        dimension, path = role.plan(0).dimension, f"/v1/studies/{self.study.id}/rounds/0/reports"
+        reports = [
+            self._report(role, name, rng.uniform(-1, 1, (count, dimension))) for name, count in self.samples.items()
+        ]
+        starts = range(0, len(reports), batch)
+        return [request(path, join_reports(reports[start : start + batch]), REPORT_TYPE) for start in starts]
 
-    def _upload(self, role: Any, name: str, rows: Any) -> bytes:
+    def _report(self, role: Study, name: str, rows: Floats) -> bytes:
         sessions = [each.short() for each in self.sessions[name]]
-        report = contribute(role, 0, name, rows, Randomness.system(), sessions=sessions)[0]
-        path = f"/v1/studies/{self.study.id}/rounds/0/reports"
-        return request(path, encode_report(report), REPORT_TYPE, {"hubbub-client": name})
+        return encode_report(contribute(role, 0, name, rows, Randomness.system(), sessions=sessions)[0])
 
 
 def _register_at_first(analyst: Analyst, tokens: dict[str, tuple[bytes, int]]) -> None:
@@ -162,8 +197,9 @@ def _open_at_first(analyst: Analyst, record: RoundRecord) -> None:
     analyst.web.post(url, sign_record(record, analyst.key))
 
 
-def _empty(bodies: Sequence[bytes]) -> float:
-    """What a handler that does nothing accepts, of bodies of the same size."""
+@contextlib.contextmanager
+def _empty() -> Iterator[int]:
+    """The port of a handler that reads the body and does nothing."""
     port = free_port()
     process = subprocess.Popen([sys.executable, "-c", _EMPTY, str(port)])
     try:
@@ -173,8 +209,7 @@ def _empty(bodies: Sequence[bytes]) -> float:
                     break
             except httpx.TransportError:
                 time.sleep(0.05)
-        changed = [body.replace(body.split(b" ")[1], b"/empty", 1) for body in bodies]
-        return blast(port, changed)
+        yield port
     finally:
         process.terminate()
         process.wait(10)
@@ -188,7 +223,7 @@ def request(path: str, body: bytes, kind: str, headers: dict[str, str] | None = 
 
 
 def blast(port: int, requests: Sequence[bytes], expect: int = 200) -> float:
-    """Requests per second over many kept connections; every answer must have the expected status."""
+    """Seconds that these take over many kept connections; every answer must have the expected status."""
     return asyncio.run(_blast(port, list(requests), expect))
 
 
@@ -208,9 +243,9 @@ async def _blast(port: int, requests: list[bytes], expect: int) -> float:
                 )
         writer.close()
 
-    count, started = len(requests), time.perf_counter()
-    await asyncio.gather(*(connection() for _ in range(min(CONNECTIONS, count))))
-    return count / (time.perf_counter() - started)
+    started = time.perf_counter()
+    await asyncio.gather(*(connection() for _ in range(min(CONNECTIONS, len(requests)))))
+    return time.perf_counter() - started
 
 
 def _end_to_end(
@@ -263,7 +298,7 @@ def verdict(found: dict[str, Any]) -> dict[str, bool]:
     """What the service promises of itself, held against a run."""
     return {
         "singles at least half of an empty handler": found["single_over_empty"] >= 0.5,
-        "100 samples at a time at least ten times singles": found["batched_over_single"] >= 10,
+        "batches at least ten times singles": found["batched_over_single"] >= 10,
         "memory below 300 MB": max(found["peak_mb"]) < 300,
         "closing and summing below 10 s": found["close_seconds"] < 10,
     }

@@ -8,7 +8,7 @@ client.contribute(client.current_round(), rows)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
@@ -19,7 +19,7 @@ from hubbub.errors import InvalidInput, ReportRejected, RoundRefused, invalid
 from hubbub.privacy import GaussianEvent, fits
 from hubbub.randomness import Randomness
 from hubbub.roles import Study, contribute
-from hubbub.securesum import Session, encode_report, start_session
+from hubbub.securesum import Session, encode_report, join_reports, start_session
 from hubbub.service.canonical import canonical, check_signature, digest, read_json, read_signed
 from hubbub.service.messages import ENROL, REPORT_TYPE, enrol_parts, token_for
 from hubbub.service.outbox import Identity, Outbox, Parcel
@@ -27,6 +27,9 @@ from hubbub.service.problems import Problem
 from hubbub.service.records import ComputeRecord, RoundRecord, StudyRecord, check_client_name
 from hubbub.service.web import Unreachable, Web
 from hubbub.statistics.preparation import prepare
+
+BATCH = 100
+"""Reports in one request of `send_together`."""
 
 
 @dataclass(frozen=True)
@@ -94,12 +97,17 @@ class Contributor:
 
     def send(self, record: RoundRecord, sent: Callable[[int], None] | None = None) -> int:
         """Send what is stored for this round and not yet confirmed. Returns the number of samples."""
-        for parcel in self.outbox.parcels(self.study.id, self.name, record.number, digest(record)):
-            if not parcel.sent:
-                self._send(record, parcel)
-                if sent is not None:
-                    sent(parcel.compute)
+        for parcel in self.unsent(record):
+            _post(self.study, self.web, record, parcel.compute, [parcel.body])
+            self.outbox.mark_sent(self.study.id, self.name, record.number, parcel)
+            if sent is not None:
+                sent(parcel.compute)
         return self.samples
+
+    def unsent(self, record: RoundRecord) -> list[Parcel]:
+        """What is stored for this round and no Compute has confirmed."""
+        stored = self.outbox.parcels(self.study.id, self.name, record.number, digest(record))
+        return [parcel for parcel in stored if not parcel.sent]
 
     def _check_budget(self, record: RoundRecord) -> None:
         """A client keeps its own account: the study's budget must cover all rounds it takes part in.
@@ -129,16 +137,56 @@ class Contributor:
         reports = contribute(role, record.number, self.name, prepared, self.randomness, sessions=sessions)
         return [Parcel(compute, encode_report(report)) for compute, report in enumerate(reports)]
 
-    def _send(self, record: RoundRecord, parcel: Parcel) -> None:
-        """Send until it is confirmed; nothing but a clear refusal or silence ends this early."""
-        headers = {"hubbub-client": quote(self.name)}
-        compute = self.study.computes[parcel.compute]
-        url = f"{compute.url}/v1/studies/{quote(self.study.id)}/rounds/{record.number}/reports"
-        try:
-            self.web.post(url, parcel.body, kind=REPORT_TYPE, headers=headers)
-        except Problem as problem:
-            raise _plainly(problem, compute.name) from None
-        self.outbox.mark_sent(self.study.id, self.name, record.number, parcel)
+
+def send_together(clients: Sequence[Contributor], record: RoundRecord) -> None:
+    """Send the stored reports of clients of one study, in batches: for whoever relays those of many.
+
+    A report that a Compute refuses raises, once all others are sent; what is confirmed is not sent again.
+    """
+    waiting: dict[int, list[tuple[Contributor, Parcel]]] = {}
+    for client in clients:
+        for parcel in client.unsent(record):
+            waiting.setdefault(parcel.compute, []).append((client, parcel))
+    refused: list[Exception] = []
+    for compute, parcels in waiting.items():
+        for start in range(0, len(parcels), BATCH):
+            refused += _send_batch(compute, parcels[start : start + BATCH], record)
+    if refused:
+        raise refused[0]
+
+
+def _send_batch(compute: int, parcels: Sequence[tuple[Contributor, Parcel]], record: RoundRecord) -> list[Exception]:
+    """Why some of them do not count."""
+    study, web = parcels[0][0].study, parcels[0][0].web
+    reply = _post(study, web, record, compute, [parcel.body for _, parcel in parcels])
+    refused = _refusals(reply, len(parcels))
+    for place, (client, parcel) in enumerate(parcels):
+        if place not in refused:
+            client.outbox.mark_sent(study.id, client.name, record.number, parcel)
+    return [_plainly(problem, study.computes[compute].name) for problem in refused.values()]
+
+
+def _post(study: StudyRecord, web: Web, record: RoundRecord, compute: int, reports: Sequence[bytes]) -> bytes:
+    """Send until it is confirmed; nothing but a clear refusal or silence ends this early."""
+    there = study.computes[compute]
+    url = f"{there.url}/v1/studies/{quote(study.id)}/rounds/{record.number}/reports"
+    try:
+        return web.post(url, join_reports(reports), kind=REPORT_TYPE).content
+    except Problem as problem:
+        raise _plainly(problem, there.name) from None
+
+
+def _refusals(reply: bytes, reports: int) -> dict[int, Problem]:
+    """Which reports of a batch a Compute has refused, by their places."""
+    if reports == 1:
+        return {}
+    try:
+        found = {
+            int(each["report"]): Problem(str(each["code"]), str(each["detail"])) for each in read_json(reply)["refused"]
+        }
+    except (KeyError, TypeError, ValueError):
+        raise InvalidInput("reply to a batch must list what was refused, got another; update hubbub") from None
+    return found
 
 
 def _plainly(problem: Problem, compute: str) -> Exception:

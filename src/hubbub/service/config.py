@@ -28,6 +28,7 @@ name = {name}              # as studies call it
 listen = {listen}    # address and port to listen on
 database = {database}  # or postgresql+psycopg://user:password@host/name
 keys = "{keys}"             # secret: whoever has this file can open this Compute's shares
+proxies = []                   # addresses of reverse proxies, whose word on who is calling is taken
 
 # [tls]                        # without it traffic is plain HTTP, for tests only: enrolments can be intercepted
 # certificate = "server.pem"
@@ -70,6 +71,8 @@ class Config:
     keys: Path
     limits: Limits
     tls: Tls = field(default_factory=Tls)
+    proxies: tuple[str, ...] = ()
+    """Reverse proxies whose X-Forwarded-For is believed; nobody's else."""
 
     def node(self) -> Node:
         """The Compute, with its database open."""
@@ -141,13 +144,13 @@ def read_config(path: Path) -> Config:
         raise InvalidInput(f"config must be readable, got config={path}: {error.strerror}; check the path") from None
     except ValueError as error:
         raise InvalidInput(f"config must be TOML, got config={path}: {error}; correct that line") from None
-    _only("config", content, {"name", "listen", "database", "keys", "tls", "limits"})
+    _only("config", content, {"name", "listen", "database", "keys", "proxies", "tls", "limits"})
     try:
         host, port = _address(content["listen"])
         return Config(
             text("name", content["name"], 100), host, port, _database(path.parent, content["database"]),
             path.parent / content["keys"], _limits(content.get("limits", {})),
-            _tls(path.parent, content.get("tls", {})),
+            _tls(path.parent, content.get("tls", {})), _proxies(content.get("proxies", [])),
         )  # fmt: skip
     except KeyError as error:
         raise InvalidInput(f"config must have the entry {error.args[0]}, got config={path}; add it") from None
@@ -178,6 +181,12 @@ def _limits(content: dict[str, Any]) -> Limits:
         elif isinstance(default, bool) != isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
             raise invalid(f"limits.{name}", f"like {default}", repr(value), "correct the configuration")
     return Limits(**values)
+
+
+def _proxies(found: object) -> tuple[str, ...]:
+    if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
+        raise invalid("proxies", 'a list of addresses such as ["127.0.0.1"]', repr(found), "correct the configuration")
+    return tuple(found)
 
 
 def _tls(folder: Path, content: dict[str, Any]) -> Tls:

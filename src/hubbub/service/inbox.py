@@ -39,15 +39,15 @@ class Inbox(Generic[Item, Outcome]):
         self._bytes = 0
         self._arrived = asyncio.Event()
 
-    async def submit(self, item: Item, size: int) -> Outcome:
-        """What became of it, once it is written."""
+    def submit(self, item: Item, size: int) -> asyncio.Future[Outcome]:
+        """Await it for what became of the item, once that is written."""
         if len(self._waiting) >= _MOST_WAITING or self._bytes > _MOST_WAITING_BYTES:
             raise Problem("too-fast", f"requests must wait while {len(self._waiting)} are being written; send it again")
         future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         self._waiting.append((item, size, future))
         self._bytes += size
         self._arrived.set()
-        return await future
+        return future
 
     async def run(self) -> None:
         """Write whatever has arrived, over and over."""

@@ -21,10 +21,6 @@ _COMPUTE: Schema = {
     "name": "compute", "in": "query", "description": "Of this Compute only, by its place in the study.",
     "schema": {"type": "integer", "minimum": 0},
 }  # fmt: skip
-_CLIENT: Schema = {
-    "name": "hubbub-client", "in": "header", "required": True, "description": "Who reports, percent-encoded.",
-    "schema": {"type": "string"},
-}  # fmt: skip
 
 
 def _object(*required: str, **properties: Schema) -> Schema:
@@ -39,7 +35,13 @@ _TEXT, _WHOLE, _YES, _HEX = (
 )
 _RECEIPT = _object("event", "new", event=_TEXT, new=_YES, study=_TEXT)
 _SIGNED = _object(record={"type": "object"}, signature={"type": "string", "pattern": "^[0-9a-f]{128}$"})
-_TAKEN = _object(samples=_WHOLE, new=_YES)
+_REFUSED = _object(report=_WHOLE, code=_TEXT, detail=_TEXT)
+_TAKEN = {
+    "oneOf": [
+        _object(samples=_WHOLE, new=_YES),
+        _object(taken=_WHOLE, new=_WHOLE, samples=_WHOLE, refused={"type": "array", "items": _REFUSED}),
+    ]
+}
 _KEYS = _object(hubbub=_WHOLE, name=_TEXT, suite=_TEXT, key=_HEX, verify_key=_HEX, time={"type": "number"})
 _STUDIES = _object(studies={"type": "array", "items": _object(study=_TEXT, title=_TEXT)})
 _ROUND = _object(
@@ -86,9 +88,9 @@ OPERATIONS = (
     Operation("post", f"{_S}/rounds", "Open a round; the ledger is charged.", (_STUDY,), **_SENT),
     Operation("get", f"{_S}/rosters", "Signed rosters held here.", (_STUDY, _COMPUTE), answer=(JSON_TYPE, _ROSTERS)),
     Operation(
-        "post", f"{_R}/reports", "Upload a client's report of all its samples; the same bytes again change nothing.",
-        (_STUDY, _NUMBER, _CLIENT), {REPORT_TYPE: _BINARY},
-        answer=(JSON_TYPE, _TAKEN),
+        "post", f"{_R}/reports",
+        "Upload a client's report, or a batch of several clients'; the same bytes again change nothing.",
+        (_STUDY, _NUMBER), {REPORT_TYPE: _BINARY}, answer=(JSON_TYPE, _TAKEN),
     ),
     Operation("post", f"{_R}/close", "End the round; signed by the analyst.", (_STUDY, _NUMBER), **_SENT),
     Operation(

@@ -44,7 +44,6 @@ KINDS: dict[str, Kind] = {
     "wrong-study": Kind(422, "The report is for another study or another version of the round"),
     "wrong-round": Kind(422, "The report is for another round"),
     "wrong-recipient": Kind(422, "The report is for another Compute"),
-    "wrong-client": Kind(422, "The report is another client's"),
     "cannot-open": Kind(422, "The sealed share cannot be opened"),
     "invalid-record": Kind(422, "The record does not hold what it must"),
     "over-budget": Kind(422, "The round would spend more than the study's budget"),

@@ -41,6 +41,7 @@ def _options(config: Config) -> dict[str, Any]:
     options: dict[str, Any] = {
         "access_log": False, "log_level": "warning", "timeout_keep_alive": 30, "limit_concurrency": _CONNECTIONS,
         "timeout_graceful_shutdown": 5, "server_header": False, "backlog": _CONNECTIONS,
+        "proxy_headers": bool(config.proxies), "forwarded_allow_ips": list(config.proxies),
     }  # fmt: skip
     if config.tls.certificate is not None:
         options |= {"ssl_certfile": str(config.tls.certificate), "ssl_keyfile": str(config.tls.key)}

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
-from sqlalchemy import Connection
+from sqlalchemy.exc import IntegrityError
 
 from hubbub.errors import MalformedMessage, ReportRejected
 from hubbub.roles import Compute, check_address, open_report
@@ -19,14 +20,12 @@ from hubbub.service.node import Node
 from hubbub.service.problems import Problem
 
 
-@dataclass(frozen=True)
-class Upload:
-    """One request: what a client sent."""
+class Upload(NamedTuple):
+    """One request: the report of a client, or those of many, which somebody has gathered for them."""
 
     study: str
     number: int
-    client: str
-    body: bytes = field(repr=False)
+    reports: Sequence[bytes]
     other: str | None = None
     """The sender's event, for the audit."""
 
@@ -48,45 +47,58 @@ class _Checked:
 
     member: Member
     digest: bytes
-    upload: Upload
+    body: bytes
+    other: str | None
 
 
-def accept_uploads(node: Node, uploads: Sequence[Upload]) -> list[Outcome]:
-    """What became of each upload; all that is taken of one round is written in one transaction."""
+def accept_uploads(node: Node, uploads: Sequence[Upload]) -> list[list[Outcome]]:
+    """What became of each report of each upload; all that is taken of one round is written in one transaction."""
     return by_place(uploads, lambda upload: (upload.study, upload.number), partial(_accept_round, node))
 
 
-def _accept_round(node: Node, place: tuple[str, int], uploads: Sequence[Upload]) -> list[Outcome]:
+def _accept_round(node: Node, place: tuple[str, int], uploads: Sequence[Upload]) -> list[list[Outcome]]:
     study_id, number = place
     try:
-        compute = node.known.round(study_id, number)
-        members = node.known.members(study_id, {upload.client for upload in uploads})
+        checked = _check(node, study_id, number, uploads)
     except Problem as problem:
-        return [problem] * len(uploads)
-    checked = [_check(compute, members.get(upload.client), upload) for upload in uploads]
-    with node.store.write("accepted") as connection:
-        row = db.find_round(connection, study_id, number, lock=True)
-        if row.state == "refused":
-            gone = Problem("round-refused", f"round {number} was refused ({row.reason}); reports are deleted")
-            return [item if isinstance(item, Problem) else gone for item in checked]
-        is_open = row.state == "open" and node.clock() < row.deadline
-        return _write(connection, study_id, number, is_open, checked)
-
-
-def _check(compute: Compute, member: Member | None, upload: Upload) -> Problem | _Checked:
-    """The report, if this client sealed it for this round and this Compute."""
-    if member is None:
-        return Problem("unknown-client", f"client must be enrolled, got client={upload.client[:100]}; enrol it first")
+        return [[problem] * len(upload.reports) for upload in uploads]
     try:
-        report = decode_report(upload.body)
-        if report.client != member.client:
-            return Problem("wrong-client", f"report must be of {member.client}, got another's; send your own")
+        outcomes = _write(node, study_id, number, checked, looking=False)
+    except IntegrityError:  # some have come before
+        outcomes = _write(node, study_id, number, checked, looking=True)
+    each = iter(outcomes)
+    return [[next(each) for _ in upload.reports] for upload in uploads]
+
+
+def _check(node: Node, study_id: str, number: int, uploads: Sequence[Upload]) -> list[Problem | _Checked]:
+    """Every report that its client sealed for this round and this Compute."""
+    compute = node.known.round(study_id, number)
+    bodies = [(body, upload.other) for upload in uploads for body in upload.reports]
+    reports = [_decoded(body) for body, _ in bodies]
+    members = node.known.members(study_id, {report.client for report in reports if isinstance(report, Report)})
+    return [
+        report if isinstance(report, Problem) else _opened(compute, members.get(report.client), report, body, other)
+        for report, (body, other) in zip(reports, bodies, strict=True)
+    ]
+
+
+def _decoded(body: bytes) -> Report | Problem:
+    try:
+        return decode_report(body)
+    except MalformedMessage as error:
+        return Problem("malformed", str(error))
+
+
+def _opened(
+    compute: Compute, member: Member | None, report: Report, body: bytes, other: str | None
+) -> Problem | _Checked:
+    if member is None:
+        return Problem("unknown-client", f"client must be enrolled, got client={report.client}; enrol it first")
+    try:
         open_in_session(compute, report, member.session)
     except ReportRejected as error:
         return Problem(error.reason, str(error))
-    except MalformedMessage as error:
-        return Problem("malformed", str(error))
-    return _Checked(member, hashlib.sha256(upload.body).digest(), upload)
+    return _Checked(member, hashlib.sha256(body).digest(), body, other)
 
 
 def open_in_session(compute: Compute, report: Report, session: Session) -> Share:
@@ -98,29 +110,41 @@ def open_in_session(compute: Compute, report: Report, session: Session) -> Share
 
 
 def _write(
-    connection: Connection, study_id: str, number: int, is_open: bool, checked: Sequence[Problem | _Checked]
+    node: Node, study_id: str, number: int, checked: Sequence[Problem | _Checked], *, looking: bool
 ) -> list[Outcome]:
-    """Hold what is new, confirm what is known, reject what differs from what is held."""
-    names = [item.member.client for item in checked if not isinstance(item, Problem)]
-    held, rows, outcomes = db.held_digests(connection, study_id, number, names), [], list[Outcome]()
-    for item in checked:
-        if isinstance(item, Problem):
-            outcomes.append(item)
-            continue
-        name, samples = item.member.client, item.member.samples
-        before = held.get(name)
-        if before == item.digest:
-            outcomes.append(Taken(samples, new=False))
-        elif before is not None:
-            outcomes.append(Problem("duplicate", f"{name} has sent another report already; that one counts"))
-        elif not is_open:
-            outcomes.append(Problem("closed", "round takes no more reports; it came too late"))
-        else:
-            held[name] = item.digest
-            rows.append({"study": study_id, "number": number, "client": name, "samples": samples,
-                         "digest": item.digest, "body": item.upload.body, "other": item.upload.other})  # fmt: skip
-            outcomes.append(Taken(samples, new=True))
-    db.add_reports(connection, rows)
-    repeated = sum(isinstance(outcome, Taken) and not outcome.new for outcome in outcomes)
-    db.add_counts(connection, {"accepted": len(rows), "repeated": repeated})
-    return outcomes
+    """Hold what is new, confirm what is known, reject what differs from what is held.
+
+    Nearly all reports are new: without `looking` they are taken for that, and IntegrityError says that one is not.
+    """
+    with node.store.write("accepted") as connection:
+        row = db.find_round(connection, study_id, number, lock=True)
+        if row.state == "refused":
+            gone = Problem("round-refused", f"round {number} was refused ({row.reason}); reports are deleted")
+            return [item if isinstance(item, Problem) else gone for item in checked]
+        is_open = row.state == "open" and node.clock() < row.deadline
+        held = dict[str, bytes]()
+        if looking or not is_open:
+            names = [item.member.client for item in checked if not isinstance(item, Problem)]
+            held = db.held_digests(connection, study_id, number, names)
+        fresh, outcomes = list[_Checked](), list[Outcome]()
+        for item in checked:
+            outcome = item if isinstance(item, Problem) else _outcome(item, held.get(item.member.client), is_open)
+            outcomes.append(outcome)
+            if isinstance(item, _Checked) and isinstance(outcome, Taken) and outcome.new:
+                held[item.member.client] = item.digest
+                fresh.append(item)
+        rows = [(each.member.client, each.member.samples, each.digest, each.body, each.other) for each in fresh]
+        db.add_reports(connection, study_id, number, rows)
+        repeated = sum(isinstance(outcome, Taken) for outcome in outcomes) - len(rows)
+        db.add_counts(connection, {"accepted": len(rows), "repeated": repeated})
+        return outcomes
+
+
+def _outcome(item: _Checked, before: bytes | None, is_open: bool) -> Outcome:
+    if before == item.digest:
+        return Taken(item.member.samples, new=False)
+    if before is not None:
+        return Problem("duplicate", f"{item.member.client} has sent another report already; that one counts")
+    if not is_open:
+        return Problem("closed", "round takes no more reports; it came too late")
+    return Taken(item.member.samples, new=True)
