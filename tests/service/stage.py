@@ -116,12 +116,16 @@ class Stage:
         made = contribute(role, record.number, person.name, rows, Randomness.system(), sessions=sessions)
         return [encode_report(report) for report in made]
 
-    def upload(self, record: RoundRecord, person: Person, body: bytes) -> Upload:
-        return Upload(self.id, record.number, person.name, body)
+    def upload(self, record: RoundRecord, *bodies: bytes) -> Upload:
+        return Upload(self.id, record.number, bodies)
+
+    def accept(self, k: int, uploads: list[Upload]) -> list[Outcome]:
+        """What Compute k makes of each report."""
+        return [outcome for outcomes in accept_uploads(self.nodes[k], uploads) for outcome in outcomes]
 
     def send(self, record: RoundRecord, person: Person, computes=range(M)) -> list[Outcome]:
         reports = self.reports(record, person)
-        return [accept_uploads(self.nodes[k], [self.upload(record, person, reports[k])])[0] for k in computes]
+        return [self.accept(k, [self.upload(record, reports[k])])[0] for k in computes]
 
     def close(self, record: RoundRecord) -> None:
         data = sign_record(CloseRecord(digest(self.study), digest(record)), self.analyst)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from hubbub.errors import InvalidInput
+from hubbub.securesum import pack
 from hubbub.service import node
 from hubbub.service import store as db
 from hubbub.service.canonical import digest, sign_record
@@ -19,7 +20,7 @@ from hubbub.service.client import Contributor
 from hubbub.service.inbox import Inbox
 from hubbub.service.outbox import Outbox
 from hubbub.service.problems import Problem, problem_from
-from hubbub.service.uploads import Taken, Upload, accept_uploads
+from hubbub.service.uploads import Taken
 from hubbub.service.web import Web
 from hubbub.statistics import Means
 from hubbub.statistics.preparation import check_steps, prepare
@@ -162,15 +163,21 @@ def test_one_that_cannot_be_written_takes_no_other_with_it():
     assert isinstance(second, ValueError)
 
 
+def _renamed(report: bytes, name: bytes, other: bytes) -> bytes:
+    return report.replace(pack(name), pack(other), 1)
+
+
 def test_names_that_no_client_can_have_harm_nobody(stage: Stage):
     record = stage.round()
     stage.open(record)
     person = stage.people[0]
-    good = stage.upload(record, person, stage.reports(record, person)[0])
-    bad = [Upload(stage.id, 0, name, b"x") for name in ("", "nobody", "caf\xe9", "x" * 200)]
-    outcomes = accept_uploads(stage.nodes[0], [*bad, good])
-    assert [outcome.code for outcome in outcomes[:-1]] == ["unknown-client"] * len(bad)
-    assert outcomes[-1] == Taken(1, True)
+    good = stage.reports(record, person)[0]
+    name = person.name.encode()
+    bad = [_renamed(good, name, other) for other in (b"", b"nobody", "caf\xe9".encode(), b"\xff\xfe", b"x" * 200)]
+    *outcomes, last = stage.accept(0, [stage.upload(record, *bad), stage.upload(record, good)])
+    codes = ["malformed", "unknown-client", "unknown-client", "malformed", "malformed"]
+    assert [outcome.code for outcome in outcomes] == codes
+    assert last == Taken(1, True)
     (outcome,) = node.enrol(stage.nodes[0], [node.Enrolment(stage.id, "\ud800", 1, b"", bytes(32), b"", bytes(64))])
     assert isinstance(outcome, Problem)
 

@@ -66,11 +66,11 @@ def test_sending_again_counts_once_and_other_bytes_are_refused(stage: Stage):
     record, person = stage.round(), stage.people[0]
     stage.open(record)
     bodies = stage.reports(record, person)
-    upload = stage.upload(record, person, bodies[0])
-    assert accept_uploads(stage.nodes[0], [upload]) == [Taken(1, True)]
-    assert accept_uploads(stage.nodes[0], [upload, upload]) == [Taken(1, False)] * 2
-    other = stage.upload(record, person, stage.reports(record, person)[0])
-    (outcome,) = accept_uploads(stage.nodes[0], [other])
+    upload = stage.upload(record, bodies[0])
+    assert stage.accept(0, [upload]) == [Taken(1, True)]
+    assert stage.accept(0, [upload, upload]) == [Taken(1, False)] * 2
+    other = stage.upload(record, stage.reports(record, person)[0])
+    (outcome,) = stage.accept(0, [other])
     assert outcome.code == "duplicate"
     with stage.nodes[0].store.read() as connection:
         assert db.roster_now(connection, stage.id, 0) == (person.name,)
@@ -80,8 +80,8 @@ def test_sending_again_counts_once_and_other_bytes_are_refused(stage: Stage):
 def test_two_different_reports_in_one_transaction_count_once(stage: Stage):
     record, person = stage.round(), stage.people[0]
     stage.open(record)
-    uploads = [stage.upload(record, person, stage.reports(record, person)[0]) for _ in range(2)]
-    first, second = accept_uploads(stage.nodes[0], uploads)
+    uploads = [stage.upload(record, stage.reports(record, person)[0]) for _ in range(2)]
+    first, second = stage.accept(0, uploads)
     assert first == Taken(1, True)
     assert second.code == "duplicate"
 
@@ -135,10 +135,10 @@ def test_late_reports_are_refused_but_known_ones_still_confirmed(stage: Stage):
     record = stage.round()
     stage.open(record)
     reports = stage.reports(record, stage.people[0])
-    upload = stage.upload(record, stage.people[0], reports[0])
-    accept_uploads(stage.nodes[0], [upload])
+    upload = stage.upload(record, reports[0])
+    stage.accept(0, [upload])
     stage.close(record)
-    assert accept_uploads(stage.nodes[0], [upload]) == [Taken(1, False)]
+    assert stage.accept(0, [upload]) == [Taken(1, False)]
     assert stage.send(record, stage.people[1])[0].code == "closed"
 
 
@@ -172,15 +172,43 @@ def test_a_party_with_several_samples_sends_their_sum(urls: list[str]):
 
 
 def test_good_reports_are_taken_beside_bad_ones(stage: Stage):
-    record, (first, second, third, fourth, *_) = stage.round(), stage.people
+    record, (first, second, third, *_) = stage.round(), stage.people
     stage.open(record)
     good = stage.reports(record, first)[0]
     flipped = stage.reports(record, second)[0]
     flipped = flipped[:-50] + bytes([flipped[-50] ^ 1]) + flipped[-49:]
-    bodies = [(second, flipped), (third, good), (fourth, b"nonsense"), (first, good)]
-    outcomes = accept_uploads(stage.nodes[0], [stage.upload(record, person, body) for person, body in bodies])
-    assert [outcome.code for outcome in outcomes[:3]] == ["cannot-open", "wrong-client", "malformed"]
+    elsewhere = stage.reports(record, third)[1]
+    outcomes = stage.accept(0, [stage.upload(record, body) for body in (flipped, elsewhere, b"nonsense", good)])
+    assert [outcome.code for outcome in outcomes[:3]] == ["cannot-open", "wrong-recipient", "malformed"]
     assert outcomes[3] == Taken(1, True)
+
+
+def test_each_report_of_a_batch_is_taken_or_refused_by_itself(stage: Stage):
+    """Also beside other uploads, when it comes again, and when the round is over."""
+    record = stage.round(multiplier=0.0)
+    stage.open(record)
+    good = [stage.reports(record, person) for person in stage.people]
+    other = stage.reports(record, stage.people[1])
+    stage.accept(0, [stage.upload(record, good[1][0])])
+    mixed = stage.upload(record, good[0][0], b"nonsense", good[1][0], other[0], good[2][1], good[2][0])
+    alone = stage.upload(record, good[3][0])
+    (batch, (single,)) = accept_uploads(stage.nodes[0], [mixed, alone])
+    assert [getattr(each, "code", each) for each in batch] == [
+        Taken(1, True), "malformed", Taken(1, False), "duplicate", "wrong-recipient", Taken(1, True),
+    ]  # fmt: skip
+    assert single == Taken(1, True)
+    with stage.nodes[0].store.read() as connection:
+        assert db.counts(connection) == {"accepted": 4, "repeated": 1}
+    for k in range(M):
+        stage.accept(k, [stage.upload(record, *(each[k] for each in good))])
+    stage.close(record)
+    late = stage.accept(0, [stage.upload(record, good[0][0], other[0])])
+    assert [getattr(each, "code", each) for each in late] == [Taken(1, False), "duplicate"]
+    stage.exchange()
+    stage.settle()
+    value, present = stage.total(record)
+    assert present == len(stage.people)
+    np.testing.assert_array_equal(value, [sum(2.0**i / 16 for i in range(present)), -float(sum(range(present)))])
 
 
 def test_turnout_counts_samples_and_both_sides_must_agree_on_their_number(urls: list[str]):

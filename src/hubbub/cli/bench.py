@@ -110,11 +110,13 @@ def run_service(clients: int, singles: int, json: bool) -> None:
 def _service_lines(found: dict[str, Any]) -> list[str]:
     single, share = found["single_per_second"], found["single_over_empty"]
     batched, times = found["batched_per_second"], found["batched_over_single"]
+    party, more = found["party_samples_per_second"], found["party_samples_over_single"]
     return [
         f"one Compute, {found['dimension']} numbers a report:",
         f"  empty handler    {found['empty_per_second']:8.0f} bodies/s of the same size",
         f"  single uploads   {single:8.0f} reports/s, {share:.2f} of that",
-        f"  {found['batch']} samples each {batched:8.0f} samples/s, {times:.1f} times as many",
+        f"  batches of {found['batch']}   {batched:8.0f} reports/s, {times:.1f} times as many",
+        f"  parties of {found['batch']}   {party:8.0f} samples/s, {more:.1f} times as many, in a report for each party",
         f"{found['clients']} clients through {found['computes']} Computes: {found['upload_seconds']:.1f} s to upload,",
         f"  {found['close_seconds']:.1f} s to agree, sum and combine, {max(found['peak_mb']):.0f} MB a Compute at most",
     ]

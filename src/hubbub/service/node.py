@@ -178,27 +178,36 @@ def _enrol(node: Node, study_id: str, enrolments: Sequence[Enrolment]) -> list[R
     except Problem as problem:
         return [problem] * len(enrolments)
     sessions = [_session(node, study, each) for each in enrolments]
-    outcomes, fresh = list[Receipt | Problem](), dict[str, Enrolment]()
+    outcomes, fresh = list[Receipt | Problem](), dict[str, tuple[Enrolment, str]]()
     with node.store.write("enrolled") as connection:
         named = {
             each.client for each, session in zip(enrolments, sessions, strict=True) if isinstance(session, Session)
         }
         invited = db.clients_of(connection, study_id, sorted(named))
         for each, session in zip(enrolments, sessions, strict=True):
-            known = fresh.get(each.client) or invited.get(each.client)
+            known = fresh[each.client][0] if each.client in fresh else invited.get(each.client)
             outcome = session if isinstance(session, Problem) else _bound(invited.get(each.client), known, each)
             outcomes.append(outcome)
             if isinstance(outcome, Receipt) and outcome.new:
-                fresh[each.client] = each
-                event, client = outcome.event, each.client
-                db.bind_client(connection, study_id, client, each.key, each.opening, event)
-                db.write_audit(
-                    connection, node.clock(), "enrolled", study_id, event=event, other=each.other, client=client
-                )
+                fresh[each.client] = each, outcome.event
+        _write_enrolments(connection, node.clock(), study_id, list(fresh.values()))
     for each, session in zip(enrolments, sessions, strict=True):
-        if fresh.get(each.client) is each and not isinstance(session, Problem):
+        if not isinstance(session, Problem) and each.client in fresh and fresh[each.client][0] is each:
             node.known.remember(study_id, Member(each.client, each.samples, session))
     return outcomes
+
+
+def _write_enrolments(
+    connection: Connection, now: float, study_id: str, fresh: Sequence[tuple[Enrolment, str]]
+) -> None:
+    db.bind_clients(connection, [
+        {"of_study": study_id, "of_client": each.client, "key": each.key, "opening": each.opening, "event": event}
+        for each, event in fresh
+    ])  # fmt: skip
+    db.write_audits(connection, [
+        db.audit_row(now, "enrolled", study_id, None, event=event, other=each.other, client=each.client)
+        for each, event in fresh
+    ])  # fmt: skip
 
 
 def _session(node: Node, study: Registered, enrolment: Enrolment) -> Session | Problem:

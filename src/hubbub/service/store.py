@@ -35,6 +35,11 @@ _AT_ONCE = 500  # values in one IN (...)
 _CLIENTS = select(tables.clients).where(
     tables.clients.c.study == bindparam("study"), tables.clients.c.client.in_(bindparam("names", expanding=True))
 )
+_BIND = (
+    update(tables.clients)
+    .where(tables.clients.c.study == bindparam("of_study"), tables.clients.c.client == bindparam("of_client"))
+    .where(tables.clients.c.key.is_(None))
+)
 _ROUND = select(tables.rounds).where(
     tables.rounds.c.study == bindparam("study"), tables.rounds.c.number == bindparam("number")
 )
@@ -133,8 +138,21 @@ def write_audit(
     **detail: object,
 ) -> None:
     """One line of the audit log; `other` is the event of the party at the other end."""
-    row = {"event": event, "time": time, "kind": kind, "study": study, "number": number, "other": other}
-    connection.execute(insert(tables.audit).values(**row, detail=json.dumps(detail)[:1000]))
+    write_audits(connection, [audit_row(time, kind, study, number, event=event, other=other, **detail)])
+
+
+def audit_row(
+    time: float, kind: str, study: str, number: int | None, *, event: str, other: str | None, **detail: object
+) -> dict[str, object]:
+    """A line of the audit log, before it is written."""
+    return {"event": event, "time": time, "kind": kind, "study": study, "number": number, "other": other,
+            "detail": json.dumps(detail)[:1000]}  # fmt: skip
+
+
+def write_audits(connection: Connection, rows: Sequence[Mapping[str, object]]) -> None:
+    """Many lines of the audit log."""
+    if rows:
+        connection.execute(insert(tables.audit), list(rows))
 
 
 def find_study(connection: Connection, study: str) -> Row[Any]:
@@ -182,14 +200,10 @@ def clients_of(connection: Connection, study: str, names: Sequence[str]) -> dict
     return found
 
 
-def bind_client(connection: Connection, study: str, client: str, key: bytes, opening: bytes, event: str) -> None:
-    """Write down how a client has enrolled."""
-    mine = (tables.clients.c.study == study) & (tables.clients.c.client == client) & tables.clients.c.key.is_(None)
-    if (
-        connection.execute(update(tables.clients).where(mine).values(key=key, opening=opening, event=event)).rowcount
-        != 1
-    ):
-        raise Problem("already-enrolled", f"client {client} is being enrolled at the same time; send it again")
+def bind_clients(connection: Connection, rows: Sequence[Mapping[str, object]]) -> None:
+    """Write down how clients have enrolled."""
+    if rows and connection.execute(_BIND, list(rows)).rowcount != len(rows):
+        raise Problem("not-ready", "a client of this group is being enrolled at the same time; send it again")
 
 
 def held_digests(connection: Connection, study: str, number: int, names: Sequence[str]) -> dict[str, bytes]:
