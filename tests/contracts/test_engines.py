@@ -45,6 +45,7 @@ ENGINES: dict[str, Callable[[int | None], Engine]] = {
 NETWORK: dict[str, Callable[[tuple[str, ...], int | None], Engine]] = {
     "network": lambda urls, seed: NetworkEngine(urls, tolerated=2, seed=seed, holds=8),
     "network, a client for every row": lambda urls, seed: NetworkEngine(urls, tolerated=2, seed=seed),
+    "network, through a gateway": lambda urls, seed: NetworkEngine(urls, tolerated=2, seed=seed, relayed=True),
 }
 """On live Compute processes, which the fixture `live` starts."""
 PROGRAM = JaakkolaProgram(2, radius=2.0)

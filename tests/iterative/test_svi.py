@@ -266,6 +266,9 @@ def test_programs_are_files_that_clients_install(tmp_path):
         XlaProgram.load(tmp_path / "bad")
 
 
+BUDGET = Budget(1.0, 1e-5)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", [pytest.param("spark", marks=pytest.mark.long), "network"])
 def test_training_runs_where_clients_are_elsewhere(engine, request):
@@ -275,10 +278,10 @@ def test_training_runs_where_clients_are_elsewhere(engine, request):
 
         where = SparkEngine(computes=3, seed=1, session=shared_session(), partitions=2)
     else:
-        where = hubbub.NetworkEngine(request.getfixturevalue("live").urls, seed=1, holds=25)
+        where = hubbub.NetworkEngine(request.getfixturevalue("live").urls, seed=1, holds=25, budget=BUDGET)
     x = np.random.default_rng(0).standard_normal(50)
-    fitted = PrivateSVI(models.normal_mean, budget=Budget(10.0, 1e-5), batch=25, steps=2, engine=where, seed=0).fit(x)
-    assert fitted.privacy_report_.steps == 2
+    fitted = PrivateSVI(models.normal_mean, budget=BUDGET, batch=5, steps=4, engine=where, seed=0).fit(x)
+    assert fitted.privacy_report_.steps == 4
     assert fitted.privacy_report_.last.protection.computes == 3
     if engine == "spark":
         with pytest.raises(InvalidInput, match="selection must be 'self' on Spark"):

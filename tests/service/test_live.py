@@ -70,7 +70,7 @@ def report_for(study: LiveStudy, record, name: str, k: int) -> bytes:
     parcels = study.outbox.parcels(study.study.id, name, record.number, digest(record))
     if not parcels:
         parcels = client._make(record, record.checked(study.study), study.rows(name))
-        study.outbox.put(study.study.id, name, record.number, digest(record), 0.0, parcels)
+        study.outbox.put(study.study.id, name, record.number, digest(record), record.event(study.study), parcels)
     return next(parcel.body for parcel in parcels if parcel.compute == k)
 
 

@@ -10,15 +10,18 @@ import pytest
 from sqlalchemy import select
 
 from hubbub.errors import InvalidInput
-from hubbub.privacy import Budget, GaussianEvent, fits, split
-from hubbub.service import agreement, node, tables
+from hubbub.privacy import Budget, GaussianEvent, SampledGaussianEvent, fits, split
+from hubbub.privacy.accountant import sampled_multiplier
+from hubbub.service import agreement, node, status, tables
 from hubbub.service import store as db
 from hubbub.service.canonical import digest, read_signed, sign_record, stamp
+from hubbub.service.metrics import Counts
 from hubbub.service.problems import Problem
 from hubbub.service.records import CloseRecord, RosterRecord
 from hubbub.service.signing import SigningKey
 from hubbub.service.uploads import Taken, accept_uploads
-from hubbub.statistics import Means
+from hubbub.statistics import Clipped, Means
+from hubbub.statistics.clipped import installed
 from service.stage import M, N, Person, Stage, make_stage
 
 EXACT = [63 / 16, -15.0]
@@ -111,7 +114,7 @@ def test_fewer_than_n_minus_t_are_refused_deleted_and_refunded(stage: Stage):
     for each in stage.nodes:
         assert code_of(agreement.released_sum, each, stage.id, 0) == "round-refused"
         with each.store.read() as connection:
-            assert db.ledger_entries(connection, stage.id) == []
+            assert db.ledger_events(connection, stage.id) == []
             assert {row.body for row in connection.execute(select(tables.reports))} == {None}
             assert db.find_round(connection, stage.id, 0).reason == "too-few-clients"
     assert code_of(agreement.own_roster, stage.nodes[0], stage.id, 0) == "round-refused"
@@ -252,8 +255,31 @@ def test_ledger_refuses_what_overspends_and_stays_as_it_was(urls: list[str]):
     for each in stage.nodes:
         assert code_of(node.open_round, each, stage.id, third) == "over-budget"
         with each.store.read() as connection:
-            assert len(db.ledger_entries(connection, stage.id)) == 2
+            assert len(db.ledger_events(connection, stage.id)) == 2
             assert len(db.rounds_of(connection, stage.id)) == 2
+
+
+def test_ledger_counts_coins_that_clients_flip(urls: list[str]):
+    """Ten steps on batches that clients select themselves: amplified they fit, and not one more; else not even three."""
+    budget, coin = Budget(1.0, 1e-5), 0.05
+    stage = make_stage(urls[:M], budget)
+    stage.register()
+    multiplier = sampled_multiplier(budget, coin, 10)
+    assert not fits([GaussianEvent(multiplier)] * 3, budget)
+    statistic = Clipped(installed("a program", "f" * 64, 2, 2), np.zeros(2), 1.0, coin)
+    first = stage.nodes[0]
+    for number in range(10):
+        record = stage.round(number, multiplier, statistic)
+        node.open_round(first, stage.id, sign_record(record, stage.analyst))
+        with first.store.write() as connection:  # as if it had been released
+            assert db.move(connection, stage.id, number, "open", "released", 0.0)
+    with first.store.read() as connection:
+        assert db.ledger_events(connection, stage.id) == [SampledGaussianEvent(multiplier, coin)] * 10
+    spent = status.overview(first, Counts())["studies"][0]["budget"]["spent"]
+    assert 0.9 < spent <= 1.0
+    more = [stage.round(10, multiplier, replace(statistic, probability=each)) for each in (coin, 1.0)]
+    for record in more:
+        assert code_of(node.open_round, first, stage.id, sign_record(record, stage.analyst)) == "over-budget"
 
 
 def test_a_budget_needs_noise_and_a_simulation_needs_permission(urls: list[str]):

@@ -57,7 +57,7 @@ def fits(events: Sequence[Event], budget: Budget) -> bool:
     plain = _unamplified(events)
     if plain is not None and fits(plain, budget):
         return True
-    return bool(_composed(multiplier, others).get_delta(budget.epsilon) <= budget.delta)
+    return _delta(multiplier, tuple(others), budget.epsilon) <= budget.delta
 
 
 def split(budget: Budget, shares: Sequence[float]) -> list[float]:
@@ -136,6 +136,12 @@ def _sorted(events: Iterable[Event]) -> tuple[list[GaussianEvent], list[Event]]:
         else:
             others.append(event)
     return gaussian, others
+
+
+@lru_cache(maxsize=256)
+def _delta(multiplier: float, others: tuple[Event, ...], epsilon: float) -> float:
+    """Remembered, because many clients of one study ask for the same."""
+    return float(_composed(multiplier, others).get_delta(epsilon))
 
 
 def _composed(multiplier: float, others: Sequence[Event]):  # type: ignore[no-untyped-def]  # dp_accounting is untyped

@@ -8,7 +8,7 @@ client.contribute(client.current_round(), rows)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from hubbub.arrays import Floats, finite_rows
 from hubbub.errors import InvalidInput, ReportRejected, RoundRefused, invalid
-from hubbub.privacy import GaussianEvent, fits
+from hubbub.privacy import SampledGaussianEvent, fits
 from hubbub.randomness import Randomness
 from hubbub.roles import Study, contribute
 from hubbub.securesum import Session, encode_report, join_reports, start_session
@@ -91,9 +91,10 @@ class Contributor:
         """Check the round, make the reports and store them; nothing is done where that has been done before."""
         role, mark = record.checked(self.study), digest(record)
         if not self.outbox.parcels(self.study.id, self.name, record.number, mark):
-            self._check_budget(record)
+            event = record.event(self.study)
+            self._check_budget(event)
             parcels = self._make(record, role, finite_rows("rows", rows))
-            self.outbox.put(self.study.id, self.name, record.number, mark, record.noise_multiplier, parcels)
+            self.outbox.put(self.study.id, self.name, record.number, mark, event, parcels)
 
     def send(self, record: RoundRecord, sent: Callable[[int], None] | None = None) -> int:
         """Send what is stored for this round and not yet confirmed. Returns the number of samples."""
@@ -109,24 +110,23 @@ class Contributor:
         stored = self.outbox.parcels(self.study.id, self.name, record.number, digest(record))
         return [parcel for parcel in stored if not parcel.sent]
 
-    def _check_budget(self, record: RoundRecord) -> None:
+    def _check_budget(self, event: SampledGaussianEvent) -> None:
         """A client keeps its own account: the study's budget must cover all rounds it takes part in.
 
         A round that every Compute has refused costs nothing: the honest one among them never released its sum.
         """
-        before = self.outbox.multipliers(self.study.id, self.name)
-        if self._affordable(before, record):
+        before = self.outbox.spent(self.study.id, self.name)
+        if self._affordable([*before.values(), event]):
             return
         refused = refused_everywhere(self.study, self.web)
-        events = {number: multiplier for number, multiplier in before.items() if number not in refused}
-        if not self._affordable(events, record):
+        events = [event, *(spent for number, spent in before.items() if number not in refused)]
+        if not self._affordable(events):
             raise InvalidInput(
-                f"budget must cover all rounds, got {self.study.budget} for {len(events) + 1} which spend more; "
+                f"budget must cover all rounds, got {self.study.budget} for {len(events)} which spend more; "
                 "do not take part in this one"
             )
 
-    def _affordable(self, before: Mapping[int, float], record: RoundRecord) -> bool:
-        events = [GaussianEvent(multiplier) for multiplier in (*before.values(), record.noise_multiplier)]
+    def _affordable(self, events: Sequence[SampledGaussianEvent]) -> bool:
         return self.study.budget is None or fits(events, self.study.budget)
 
     def _make(self, record: RoundRecord, role: Study, rows: Floats) -> list[Parcel]:

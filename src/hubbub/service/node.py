@@ -15,7 +15,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, func, insert, select
 
 from hubbub.errors import CannotOpen, InvalidInput
-from hubbub.privacy import GaussianEvent, epsilon_spent, fits
+from hubbub.privacy import epsilon_spent, fits
 from hubbub.securesum import PrivateKey, Session
 from hubbub.service import store as db
 from hubbub.service import tables
@@ -283,17 +283,17 @@ def _opened_already(connection: Connection, study_id: str, record: RoundRecord) 
 
 def _charge(connection: Connection, study: StudyRecord, study_id: str, record: RoundRecord) -> None:
     """Write the round into the ledger, or refuse it and leave the ledger as it was."""
-    entries = db.ledger_entries(connection, study_id)
-    events = [GaussianEvent(entry.noise_multiplier) for entry in entries]
-    if study.budget is not None and not fits([*events, GaussianEvent(record.noise_multiplier)], study.budget):
+    events, event = db.ledger_events(connection, study_id), record.event(study)
+    if study.budget is not None and not fits([*events, event], study.budget):
         spent = epsilon_spent(events, study.budget.delta)
         raise Problem(
             "over-budget",
-            f"budget must cover the round: of {study.budget} epsilon={spent:.4g} is spent in {len(entries)} round(s), "
+            f"budget must cover the round: of {study.budget} epsilon={spent:.4g} is spent in {len(events)} round(s), "
             "and this one would exceed it; add more noise",
         )
     row = {"study": study_id, "number": record.number, "label": record.label}
-    connection.execute(insert(tables.ledger).values(**row, noise_multiplier=record.noise_multiplier))
+    noise = {"noise_multiplier": event.noise_multiplier, "probability": event.probability}
+    connection.execute(insert(tables.ledger).values(**row, **noise))
 
 
 def known_study(node: Node, study_id: str) -> tuple[StudyRecord, int]:

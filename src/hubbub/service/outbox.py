@@ -15,15 +15,18 @@ from pathlib import Path
 from typing import Any
 
 from hubbub.errors import InvalidInput, invalid
+from hubbub.privacy import SampledGaussianEvent
 from hubbub.securesum import Session, pack
 from hubbub.securesum.codec import unpack_all
 from hubbub.service.signing import SigningKey
 
+_VERSION = 2
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS identities (study TEXT, client TEXT, samples INTEGER NOT NULL, key BLOB NOT NULL,
                                        sessions BLOB NOT NULL, enrolled INTEGER NOT NULL, PRIMARY KEY (study, client));
 CREATE TABLE IF NOT EXISTS rounds (study TEXT, client TEXT, number INTEGER, digest BLOB NOT NULL,
-                                   noise_multiplier REAL NOT NULL, PRIMARY KEY (study, client, number));
+                                   noise_multiplier REAL NOT NULL, probability REAL NOT NULL,
+                                   PRIMARY KEY (study, client, number));
 CREATE TABLE IF NOT EXISTS parcels (study TEXT, client TEXT, number INTEGER, compute INTEGER,
                                     body BLOB NOT NULL, sent INTEGER NOT NULL,
                                     PRIMARY KEY (study, client, number, compute));
@@ -60,9 +63,18 @@ class Outbox:
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
             self._db = sqlite3.connect(self.path, timeout=30, isolation_level=None, check_same_thread=False)
             self._lock = threading.RLock()
-            self._db.executescript(f"PRAGMA journal_mode=WAL; {_SCHEMA}")
+            self._check_version()
+            self._db.executescript(f"PRAGMA journal_mode=WAL; {_SCHEMA}; PRAGMA user_version={_VERSION}")
         except (OSError, sqlite3.Error) as error:
             raise InvalidInput(f"outbox must be a writable file, got outbox={path}: {error}; choose another") from None
+
+    def _check_version(self) -> None:
+        """Refuse a file that another version of hubbub made."""
+        made = self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        version = self._db.execute("PRAGMA user_version").fetchone()[0]
+        if made and version != _VERSION:
+            raise invalid("outbox", f"of version {_VERSION}", f"version {version} in {self.path}",
+                          "end the study with the hubbub that made it, or name another file")  # fmt: skip
 
     def close(self) -> None:
         """Close the file."""
@@ -93,10 +105,10 @@ class Outbox:
         """Remember that every Compute has confirmed."""
         self._run("UPDATE identities SET enrolled = 1 WHERE study = ? AND client = ?", (study, client))
 
-    def multipliers(self, study: str, client: str) -> dict[int, float]:
-        """The noise multiplier of every round that the client has taken part in."""
-        query = "SELECT number, noise_multiplier FROM rounds WHERE study = ? AND client = ?"
-        return dict(self._run(query, (study, client)))
+    def spent(self, study: str, client: str) -> dict[int, SampledGaussianEvent]:
+        """What every round costs that the client has taken part in."""
+        query = "SELECT number, noise_multiplier, probability FROM rounds WHERE study = ? AND client = ?"
+        return {row[0]: SampledGaussianEvent(row[1], row[2]) for row in self._run(query, (study, client))}
 
     def parcels(self, study: str, client: str, number: int, digest: bytes) -> list[Parcel]:
         """What was made for this round already; refuses a round that has changed since."""
@@ -113,7 +125,13 @@ class Outbox:
         return [Parcel(compute, body, bool(sent)) for compute, body, sent in rows]
 
     def put(
-        self, study: str, client: str, number: int, digest: bytes, noise_multiplier: float, parcels: Sequence[Parcel]
+        self,
+        study: str,
+        client: str,
+        number: int,
+        digest: bytes,
+        event: SampledGaussianEvent,
+        parcels: Sequence[Parcel],
     ) -> None:
         """Store all parcels of a round, or none: before any of them is sent."""
         rows = [(study, client, number, parcel.compute, parcel.body) for parcel in parcels]
@@ -121,9 +139,8 @@ class Outbox:
             self._db.execute("PRAGMA synchronous=FULL")
             self._db.execute("BEGIN IMMEDIATE")
             try:
-                self._db.execute(
-                    "INSERT INTO rounds VALUES (?, ?, ?, ?, ?)", (study, client, number, digest, noise_multiplier)
-                )
+                place, noise = (study, client, number), (event.noise_multiplier, event.probability)
+                self._db.execute("INSERT INTO rounds VALUES (?, ?, ?, ?, ?, ?)", (*place, digest, *noise))
                 self._db.executemany("INSERT INTO parcels VALUES (?, ?, ?, ?, ?, 0)", rows)
                 self._db.execute("COMMIT")
             except BaseException:

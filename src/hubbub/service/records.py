@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self
 from urllib.parse import urlsplit
 
 from hubbub.errors import InvalidInput, invalid, whole
-from hubbub.privacy import Budget, DistributedGaussian, check_population
+from hubbub.privacy import Budget, DistributedGaussian, SampledGaussianEvent, check_population
 from hubbub.roles import RoundPlan, Study
 from hubbub.roles.study import sensitivity_on_grid
 from hubbub.securesum import FixedPoint, PublicKey, check_computes
@@ -27,7 +27,7 @@ from hubbub.service.canonical import (
     text,
 )
 from hubbub.service.signing import KEY_BYTES
-from hubbub.statistics import statistic_from
+from hubbub.statistics import probability_of, statistic_from
 from hubbub.statistics.preparation import MOST_STEPS, check_steps
 
 VERSION = 1
@@ -183,6 +183,11 @@ class RoundRecord:
             label=content["label"],
             steps=tuple(content["steps"]),
         )
+
+    def event(self, study: StudyRecord) -> SampledGaussianEvent:
+        """What the round costs: a sample counts in it surely, or by a coin that its holder flips."""
+        plan = self.checked(study).plan(self.number)
+        return SampledGaussianEvent(self.noise_multiplier, probability_of(plan.statistic))
 
     def checked(self, study: StudyRecord) -> Study:
         """What the roles work on, after every check that a party can make on its own.

@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Row, func, select
 
-from hubbub.privacy import GaussianEvent, epsilon_spent
+from hubbub.privacy import epsilon_spent
 from hubbub.service import store as db
 from hubbub.service import tables
 from hubbub.service.known import parsed_study
@@ -71,7 +71,7 @@ def overview(node: Node, counts: Counts) -> dict[str, Any]:
 def _study(connection: Any, row: Any) -> dict[str, Any]:
     study = parsed_study(row.record)
     enrolled = select(func.count(tables.clients.c.key)).where(tables.clients.c.study == row.id)
-    spent = [GaussianEvent(entry.noise_multiplier) for entry in db.ledger_entries(connection, row.id)]
+    spent = db.ledger_events(connection, row.id)
     found = [_round(connection, r, len(study.computes)) for r in db.rounds_of(connection, row.id)]
     budget = None
     if study.budget is not None:

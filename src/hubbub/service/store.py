@@ -26,6 +26,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError
 
 from hubbub.errors import invalid
+from hubbub.privacy import SampledGaussianEvent
 from hubbub.service import faults, tables
 from hubbub.service.problems import Problem
 from hubbub.service.tables import State
@@ -285,10 +286,10 @@ def stored_sum(connection: Connection, study: str, number: int) -> bytes | None:
     return connection.execute(query).scalar_one_or_none()
 
 
-def ledger_entries(connection: Connection, study: str) -> Sequence[Row[Any]]:
+def ledger_events(connection: Connection, study: str) -> list[SampledGaussianEvent]:
     """What the study has been charged, oldest first."""
     query = select(tables.ledger).where(tables.ledger.c.study == study).order_by(tables.ledger.c.number)
-    return connection.execute(query).all()
+    return [SampledGaussianEvent(row.noise_multiplier, row.probability) for row in connection.execute(query)]
 
 
 def refund(connection: Connection, study: str, number: int) -> None:

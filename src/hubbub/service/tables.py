@@ -94,6 +94,7 @@ ledger = Table(
     Column("number", Integer, primary_key=True),
     Column("label", String(128), nullable=False),
     Column("noise_multiplier", Float(53), nullable=False),
+    Column("probability", Float(53), nullable=False),  # with which a sample counts
     ForeignKeyConstraint(["study"], ["studies.id"]),
 )  # fmt: skip
 
