@@ -252,6 +252,14 @@ def test_summary_predictions_and_arviz_carry_the_report():
     assert report["adjacency"].startswith("replace-one")
 
 
+def test_rows_that_the_model_cannot_predict_are_refused_in_one_line():
+    fitted = PrivateSVI(models.logistic, **SMALL).fit(X, Y)
+    for rows in (np.ones((1001, 3)), np.ones((5, 4)), np.ones(3)):
+        with pytest.raises(InvalidInput, match="rows must be ones that the model takes, got shapes") as error:
+            fitted.predict(rows)
+        assert "\n" not in str(error.value)
+
+
 def test_programs_are_files_that_clients_install(tmp_path):
     from hubbub.iterative.xla import XlaProgram
 

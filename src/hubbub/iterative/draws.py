@@ -51,7 +51,15 @@ class Draws(ABC):
         self._report()
         rows = [np.asarray(arg) for arg in args]
         predictive = Predictive(self.model, self.sample(draws, seed=seed))
-        return {k: np.asarray(v) for k, v in predictive(jax.random.PRNGKey(seed), *rows, **public).items()}
+        try:
+            found = predictive(jax.random.PRNGKey(seed), *rows, **public)
+        except (ValueError, TypeError, IndexError) as error:
+            shapes = ", ".join(str(each.shape) for each in rows)
+            raise InvalidInput(
+                f"rows must be ones that the model takes, got shapes {shapes}: {str(error).splitlines()[0][:150]}; "
+                "give the columns of fit, and no more rows at once than the model's plate has"
+            ) from None
+        return {name: np.asarray(values) for name, values in found.items()}
 
     def to_arviz(self, *args: Any, draws: int = 1000, **public: Any) -> Any:
         """Posterior draws for ArviZ, with predictions for new rows where given, and the privacy report."""
