@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import traceback
 from pathlib import Path
@@ -44,7 +43,7 @@ def test_another_context_does_not_open(vector: dict[str, str], field: str):
     context = context_of(vector)
     changed = {"study": b"\x01" * 32, "round": 4, "client": "client-2", "compute": 0}[field]
     with pytest.raises(CannotOpen):
-        opened(vector, bytes.fromhex(vector["sealed"]), dataclasses.replace(context, **{field: changed}))
+        opened(vector, bytes.fromhex(vector["sealed"]), context._replace(**{field: changed}))
 
 
 @pytest.mark.parametrize("vector", V1, ids=lambda v: v["suite"])

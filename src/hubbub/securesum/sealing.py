@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.asymmetric.mlkem import MLKEM768PrivateKey, MLKEM768PublicKey
@@ -32,8 +32,7 @@ _MLKEM_PUBLIC, _MLKEM_SEED, _X25519 = 1184, 64, 32
 _LABEL = b"hubbub share v1"
 
 
-@dataclass(frozen=True)
-class Context:
+class Context(NamedTuple):
     """What a sealed share is bound to."""
 
     study: bytes

@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import os
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -37,18 +38,24 @@ class Session:
     def seal(self, plaintext: bytes, context: Context) -> bytes:
         """A random nonce, then the ciphertext, bound to the context."""
         nonce = os.urandom(_NONCE)
-        return nonce + AESGCM(self.secret).encrypt(nonce, plaintext, context.info())
+        return nonce + _cipher(self.secret).encrypt(nonce, plaintext, context.info())
 
     def open(self, sealed: bytes, context: Context) -> bytes:
         """Decrypt, or raise CannotOpen: one error for every failure."""
         try:
-            return AESGCM(self.secret).decrypt(sealed[:_NONCE], sealed[_NONCE:], context.info())
+            return _cipher(self.secret).decrypt(sealed[:_NONCE], sealed[_NONCE:], context.info())
         except (InvalidTag, ValueError):
             raise CannotOpen from None
 
     def short(self) -> Session:
         """The same session, called by the digest of its opening: for two sides that know it already."""
         return Session(hashlib.sha256(self.opening).digest(), self.secret)
+
+
+@lru_cache(maxsize=65536)
+def _cipher(secret: bytes) -> AESGCM:
+    """Preparing the key takes longer than opening a report."""
+    return AESGCM(secret)
 
 
 def start_session(key: PublicKey, study: bytes, client: str, compute: int) -> Session:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Hashable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Generic, TypeVar
 
 from hubbub.service.problems import Problem
@@ -38,6 +39,7 @@ class Inbox(Generic[Item, Outcome]):
         self._waiting: list[tuple[Item, int, asyncio.Future[Outcome]]] = []
         self._bytes = 0
         self._arrived = asyncio.Event()
+        self._thread = ThreadPoolExecutor(1, "inbox")
 
     def submit(self, item: Item, size: int) -> asyncio.Future[Outcome]:
         """Await it for what became of the item, once that is written."""
@@ -61,7 +63,8 @@ class Inbox(Generic[Item, Outcome]):
     async def _done(self, group: Sequence[tuple[Item, int, asyncio.Future[Outcome]]]) -> bool:
         """Write the group and tell the senders; False where it could not be written."""
         try:
-            outcomes = await asyncio.to_thread(self._write, [item for item, _, _ in group])
+            work = asyncio.get_running_loop().run_in_executor(self._thread, self._write, [item for item, _, _ in group])
+            outcomes = await work
         except Exception as error:
             if len(group) == 1 and not group[0][2].done():
                 group[0][2].set_exception(error)

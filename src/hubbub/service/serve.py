@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -24,11 +25,18 @@ def serve(path: Path) -> None:
     config = read_config(path)
     http = httpx.AsyncClient(verify=config.tls.verify(), timeout=httpx.Timeout(10.0, connect=3.0))
     app = create_app(config.node(), http)
+    _spare_the_collector()
     if os.environ.get(WITH_PARENT):
         threading.Thread(target=_end_with_parent, daemon=True).start()
     scheme = "http" if config.tls.certificate is None else "https"
     log("starting", name=config.name, address=f"{scheme}://{config.host}:{config.port}")
     uvicorn.run(app, host=config.host, port=config.port, **_options(config))
+
+
+def _spare_the_collector() -> None:
+    """What is there now stays: Python need not search it for garbage again and again, which takes a tenth of the time."""
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
 
 
 def _end_with_parent() -> None:
