@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
 from hubbub.arrays import Floats
 from hubbub.engines import LocalEngine, TrustedAggregator
@@ -95,7 +96,7 @@ def accuracy_of(method: str, epsilon: float, X: Floats, y: Floats, X_new: Floats
     ).fit(X, y)
     draws = fitted.sample(DRAWS)
     logits = X_new @ draws["w"].T + draws["b"]
-    probability = (1 / (1 + np.exp(-logits))).mean(axis=1)
+    probability = expit(logits).mean(axis=1)
     return float(np.mean((probability > 0.5) == (y_new > 0.5)))
 
 

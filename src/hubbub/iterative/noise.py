@@ -47,14 +47,16 @@ class AddedNoise:
 
 
 def added_noise(
-    guide: FlatGuide, parameters: Mapping[str, Any], gradients: Floats, noise_std: float, steps: int
+    guide: FlatGuide, parameters: Mapping[str, Any], gradients: Floats, noise_std: Floats, steps: int
 ) -> AddedNoise | None:
-    """From the gradients of the averaged steps; None for a guide that is not known to be normal."""
+    """From the gradients of the averaged steps and the privacy noise in each of their numbers (what it says of means
+    is used only); None for a guide that is not known to be normal."""
     if type(guide.guide) not in _NORMAL:
         return None
     gradients = gradients - gradients.mean(axis=0)
     spread = gradients.var(axis=0, ddof=1) if steps > 1 else np.full(gradients.shape[1], np.nan)
     by_name = {k: np.asarray(v) for k, v in guide.unravel(np.maximum(np.nan_to_num(spread), noise_std**2)).items()}
+    private = {k: np.asarray(v) for k, v in guide.unravel(np.square(noise_std)).items()}
     found: dict[str, Floats] = {}
     for name in parameters:
         stem = name.removesuffix(LOC)
@@ -70,5 +72,5 @@ def added_noise(
     if not found:
         return None
     total = sum(float(np.sum(by_name[name])) for name in found)
-    known = noise_std**2 * sum(by_name[name].size for name in found)
+    known = sum(float(np.sum(private[name])) for name in found)
     return AddedNoise(found, known / total if total > 0 else 0.0)

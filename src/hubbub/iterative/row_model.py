@@ -10,17 +10,19 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
+from numpy.typing import NDArray
 from numpyro import handlers
 from numpyro.distributions import biject_to
 from numpyro.distributions.constraints import real
 
+from hubbub.arrays import Floats
 from hubbub.errors import HubbubError, InvalidInput, NotFiniteWarning
 from hubbub.iterative.rows import RowShape
 
@@ -48,9 +50,29 @@ class RowModel:
         """Numbers in a position."""
         return int(self.start.size)
 
+    @cached_property
+    def touched(self) -> NDArray[np.intp]:
+        """Where in a position the numbers stand that a row's likelihood looks at.
+
+        The likelihood's gradient in all others is zero for every row, whatever it says: they are learned from the
+        prior and the touched ones, need no sum over clients, and so no noise.
+        """
+        found = np.repeat(_looked_at(self), [np.size(leaf) for leaf in jax.tree.leaves(self.unravel(self.start))])
+        return np.flatnonzero(found)
+
+    def whole(self, sums: Floats) -> Floats:
+        """A gradient of the whole position from its touched part."""
+        found = np.zeros(self.dimension)
+        found[self.touched] = sums
+        return found
+
     def values(self, position: Any) -> dict[str, Any]:
         """Latent sites (and parameters) by name, each in its own space."""
-        return {name: biject_to(self.supports[name])(value) for name, value in self.unravel(position).items()}
+        return self.constrained(self.unravel(position))
+
+    def constrained(self, free: Mapping[str, Any]) -> dict[str, Any]:
+        """Real numbers by name, each brought into its own space."""
+        return {name: biject_to(self.supports[name])(value) for name, value in free.items()}
 
     def position(self, values: Mapping[str, Any]) -> Any:
         """The flat position of values by name."""
@@ -113,7 +135,26 @@ def row_model(model: Model, shape: RowShape, public: Mapping[str, Any]) -> RowMo
         raise InvalidInput("model must have a latent site to learn, got none; add a prior with numpyro.sample")
     found = RowModel(model, shape, public, plates, latents, supports, start, unravel)
     _check_independent(found)
+    if found.touched.size == 0:
+        raise InvalidInput(
+            "model must have rows that depend on a latent site, got none that do; there is nothing to learn"
+        )
     return found
+
+
+def _looked_at(model: RowModel) -> list[bool]:
+    """For each latent site (and parameter), in the order of the position: does a row's likelihood use it?"""
+
+    def likelihood(free: dict[str, Any], row: Any) -> Any:
+        return model.parts(model.constrained(free), model.shape.unpack(row[None]))[0]
+
+    free, row = model.unravel(model.start), jnp.zeros(model.shape.columns)
+    jaxpr = jax.make_jaxpr(likelihood)(free, row).jaxpr
+    used = {id(variable) for variable in jaxpr.outvars}
+    for equation in reversed(jaxpr.eqns):
+        if any(id(variable) in used for variable in equation.outvars):
+            used |= {id(variable) for variable in equation.invars}
+    return [id(variable) in used for variable in jaxpr.invars[: len(jax.tree.leaves(free))]]
 
 
 def sites_of(function: Model, what: str, args: Sequence[Any], public: Mapping[str, Any]) -> dict[str, Any]:

@@ -115,11 +115,12 @@ def _prepared(model: Any, shape: RowShape, public: Public, clients: int) -> _Par
 
 def _method(parts: _Parts, plan: Plan, clip: float, wanted: float, seed: int) -> Method[_State]:
     rng = np.random.default_rng(seed)
+    reached = parts.model.whole(np.ones(parts.program.dimension))
 
     def update(state: _State, noisy: NoisySum) -> _State:
         size = wanted if noisy.noise_std == 0 else min(wanted, 4 / noisy.noise_std**2)
-        gradient = noisy.value + np.asarray(parts.prior(jnp.asarray(state.position, dtype=float)))
-        missing = max(0.0, size - (size * noisy.noise_std / 2) ** 2)
+        gradient = parts.model.whole(noisy.value) + np.asarray(parts.prior(jnp.asarray(state.position, dtype=float)))
+        missing = np.maximum(0.0, size - np.square(size * noisy.noise_std / 2 * reached))
         moved = state.position + size / 2 * gradient + np.sqrt(missing) * rng.standard_normal(gradient.size)
         if not np.isfinite(moved).all():
             raise InvalidInput(f"step_size must keep the position finite, got step_size={size:.3g}; use a smaller one")

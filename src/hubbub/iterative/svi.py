@@ -111,9 +111,8 @@ class PrivateSVI(Draws):
         self.flat_ = self.trace_[-tail_of(training.steps, self.average) :].mean(axis=0)
         self.parameters_ = jax.tree.map(np.asarray, parts.named(jnp.asarray(self.flat_)))
         gradients = np.array(state.gradients)[-tail_of(training.steps, self.average) :]
-        self.noise_: AddedNoise | None = added_noise(
-            parts.guide, self.parameters_, gradients, state.noise_std, len(gradients)
-        )
+        noise = state.noise_std * np.abs(parts.carried(jnp.asarray(self.flat_), key))
+        self.noise_: AddedNoise | None = added_noise(parts.guide, self.parameters_, gradients, noise, len(gradients))
         return self
 
     def sample(self, draws: int = 1000, *, noise_aware: bool = True, seed: int = 0) -> dict[str, Floats]:
@@ -150,6 +149,12 @@ class _Parts:
     def position(self, flat: Any, key: Any) -> Any:
         """The guide's draw: where all clients compute."""
         return self.guide.draw(flat, key)[0]
+
+    @partial(jax.jit, static_argnums=0)
+    def carried(self, flat: Any, key: Any) -> Any:
+        """For the mean of a normal guide: 1 where the noise of the sums reaches it, else 0."""
+        reached = self.guide.model.whole(np.ones(self.program.dimension))
+        return jax.grad(lambda flat: jnp.dot(self.guide.draw(flat, key)[0], reached))(flat)
 
     @partial(jax.jit, static_argnums=0)
     def named(self, flat: Any) -> Any:
@@ -211,8 +216,9 @@ def _method(parts: _Parts, optimiser: Any, plan: Plan, clip: float, average: flo
 
     def update(state: _State, noisy: NoisySum) -> _State:
         flat, inner, gradient, following, position = parts.step(
-            optimiser, state.flat, state.inner, state.key, noisy.value.astype(state.flat.dtype), float(plan.clients)
-        )
+            optimiser, state.flat, state.inner, state.key,
+            parts.guide.model.whole(noisy.value).astype(state.flat.dtype), float(plan.clients),
+        )  # fmt: skip
         state.trace.append(np.asarray(flat))
         if not np.isfinite(state.trace[-1]).all():
             raise InvalidInput(

@@ -80,13 +80,18 @@ class XlaProgram:
 
 
 def compile_program(
-    name: str, function: Callable[[Any, Any], Any], dimension: int, columns: int, clients: int
+    name: str,
+    function: Callable[[Any, Any], Any],
+    dimension: int,
+    columns: int,
+    clients: int,
+    state: int | None = None,
 ) -> XlaProgram:
-    """Export `function(state, row) -> vector` of a state as long as the vector, taken over many rows at once."""
+    """Export `function(state, row) -> vector` over many rows at once; a state as long as the vector, or as told."""
     dtype = float_type()
     block = block_of(clients, max(16, min(_MOST_AT_ONCE, _WORDS_AT_ONCE // dimension)))
     shapes = (
-        jax.ShapeDtypeStruct((dimension,), dtype),  # type: ignore[no-untyped-call]  # jax has no type for it
+        jax.ShapeDtypeStruct((dimension if state is None else state,), dtype),  # type: ignore[no-untyped-call]  # jax has no type for it
         jax.ShapeDtypeStruct((block, columns), dtype),  # type: ignore[no-untyped-call]
     )
     mapped = jax.jit(jax.vmap(function, in_axes=(None, 0)))
@@ -100,9 +105,13 @@ def block_of(clients: int, most: int) -> int:
 
 
 def gradient_program(model: RowModel, clients: int) -> XlaProgram:
-    """What clients run: the gradient of one row's log likelihood at a position, the same for every guide."""
-    name = f"gradient of the log likelihood of {getattr(model.model, '__name__', 'a model')}"
-    return compile_program(name, jax.grad(model.client_part), model.dimension, model.shape.columns, clients)
+    """What clients run: the gradient of one row's log likelihood at a position, in all numbers that it looks at."""
+    name, touched = f"gradient of the log likelihood of {getattr(model.model, '__name__', 'a model')}", model.touched
+
+    def gradient(position: Any, row: Any) -> Any:
+        return jax.grad(model.client_part)(position, row)[touched]
+
+    return compile_program(name, gradient, touched.size, model.shape.columns, clients, model.dimension)
 
 
 def float_type() -> Any:

@@ -34,7 +34,7 @@ def serve(path: Path) -> None:
 
 
 def _spare_the_collector() -> None:
-    """What is there now stays: Python need not search it for garbage again and again, which takes a tenth of the time."""
+    """What is there now stays; to search it for garbage again and again takes a tenth of the time."""
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
 
