@@ -46,7 +46,7 @@ def main(path: str) -> None:
         "epsilon 1": {"engine": LocalEngine(tolerated=5), "budget": Budget(1.0, 1e-5)},
     }
     for axes, (label, arguments) in zip(figure.subplots(1, 3, sharey=True), settings.items(), strict=True):
-        fitted = PrivateSVI(model, steps=1500, seed=0, **{"clip": 5.0, **arguments}).fit(x, y)
+        fitted = PrivateSVI(model, steps=1500, seed=0, **{"clip": 2.0, **arguments}).fit(x, y)
         draws = fitted.predict(new, draws=300)["y"]
         low, middle, high = np.quantile(draws, [0.05, 0.5, 0.95], axis=0)
         fresh = curve(new) + NOISE * rng.standard_normal((50, new.size))
