@@ -48,6 +48,10 @@ NETWORK: dict[str, Callable[[tuple[str, ...], int | None], Engine]] = {
     "network, through a gateway": lambda urls, seed: NetworkEngine(urls, tolerated=2, seed=seed, relayed=True),
 }
 """On live Compute processes, which the fixture `live` starts."""
+ON_NODES = [
+    pytest.param(name, marks=pytest.mark.long if name == "network, a client for every row" else pytest.mark.slow)
+    for name in NETWORK
+]
 PROGRAM = JaakkolaProgram(2, radius=2.0)
 install(PROGRAM)
 STATISTICS: dict[str, Statistic] = {
@@ -72,7 +76,7 @@ def rows_for(statistic: Statistic, rng: np.random.Generator, n: int = N) -> np.n
     return 3 * rng.standard_normal((n, statistic.columns))
 
 
-@pytest.fixture(params=[*ENGINES, *(pytest.param(name, marks=pytest.mark.slow) for name in NETWORK)])
+@pytest.fixture(params=[*ENGINES, *ON_NODES])
 def make(request: pytest.FixtureRequest) -> Callable[[int | None], Engine]:
     if request.param in ENGINES:
         return ENGINES[request.param]

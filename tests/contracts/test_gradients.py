@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from conftest import FALSE_ALARM
-from contracts.test_engines import ENGINES, NETWORK, N
+from contracts.test_engines import ENGINES, NETWORK, ON_NODES, N
 from hubbub import Engine, InvalidInput
 from hubbub.statistics import Clipped, Program, install, statistic_from
 
@@ -41,7 +41,7 @@ def rows_and_state(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
 @pytest.fixture(
     params=[
         "local", "local, sealed", "trusted", "spark",
-        *(pytest.param(name, marks=pytest.mark.slow) for name in NETWORK),
+        *ON_NODES,
     ]
 )  # fmt: skip
 def make(request: pytest.FixtureRequest) -> Callable[[int | None], Engine]:

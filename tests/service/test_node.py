@@ -260,24 +260,24 @@ def test_ledger_refuses_what_overspends_and_stays_as_it_was(urls: list[str]):
 
 
 def test_ledger_counts_coins_that_clients_flip(urls: list[str]):
-    """Ten steps on batches that clients select themselves: amplified they fit, and not one more; else not even three."""
-    budget, coin = Budget(1.0, 1e-5), 0.05
+    """Four steps on batches that clients select themselves: amplified they fit, and not one more; else not even two."""
+    budget, coin = Budget(0.5, 1e-5), 0.3
     stage = make_stage(urls[:M], budget)
     stage.register()
-    multiplier = sampled_multiplier(budget, coin, 10)
-    assert not fits([GaussianEvent(multiplier)] * 3, budget)
+    multiplier = sampled_multiplier(budget, coin, 4)
+    assert not fits([GaussianEvent(multiplier)] * 2, budget)
     statistic = Clipped(installed("a program", "f" * 64, 2, 2), np.zeros(2), 1.0, coin)
     first = stage.nodes[0]
-    for number in range(10):
+    for number in range(4):
         record = stage.round(number, multiplier, statistic)
         node.open_round(first, stage.id, sign_record(record, stage.analyst))
         with first.store.write() as connection:  # as if it had been released
             assert db.move(connection, stage.id, number, "open", "released", 0.0)
     with first.store.read() as connection:
-        assert db.ledger_events(connection, stage.id) == [SampledGaussianEvent(multiplier, coin)] * 10
+        assert db.ledger_events(connection, stage.id) == [SampledGaussianEvent(multiplier, coin)] * 4
     spent = status.overview(first, Counts())["studies"][0]["budget"]["spent"]
-    assert 0.9 < spent <= 1.0
-    more = [stage.round(10, multiplier, replace(statistic, probability=each)) for each in (coin, 1.0)]
+    assert 0.45 < spent <= 0.5
+    more = [stage.round(4, multiplier, replace(statistic, probability=each)) for each in (coin, 1.0)]
     for record in more:
         assert code_of(node.open_round, first, stage.id, sign_record(record, stage.analyst)) == "over-budget"
 
