@@ -53,7 +53,7 @@ def test_noise_off_gives_the_same_training_with_and_without_the_secure_sum():
     assert "no noise was added" in private.privacy_report_.reservations[0]
 
 
-@pytest.mark.parametrize("guide", [AutoMultivariateNormal, models.own_guide])
+@pytest.mark.parametrize("guide", [pytest.param(AutoMultivariateNormal, marks=pytest.mark.long), models.own_guide])
 def test_guides_of_every_kind_come_close_to_the_same_mean(guide):
     fitted = PrivateSVI(models.logistic, guide, budget=Budget(100.0, 1e-5), clip=3.0, steps=200, seed=0).fit(X, Y)
     w = fitted.sample(500)["w"]

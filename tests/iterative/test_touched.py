@@ -78,7 +78,9 @@ def test_what_is_left_out_has_a_gradient_of_zero_everywhere(model, names, rng):
     assert np.all(np.abs(gradients[:, cut.touched]).max(axis=0) > 0)
 
 
-@pytest.mark.parametrize("guide", [AutoNormal, AutoDiagonalNormal, AutoMultivariateNormal])
+@pytest.mark.parametrize(
+    "guide", [AutoNormal, AutoDiagonalNormal, pytest.param(AutoMultivariateNormal, marks=pytest.mark.long)]
+)
 def test_noise_reaches_only_what_was_summed(guide):
     fitted = PrivateSVI(hierarchical, guide, steps=40, seed=0, budget=Budget(1.0, 1e-5), engine=LocalEngine(seed=1))
     fitted.fit(*data())
