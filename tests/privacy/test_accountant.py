@@ -10,7 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hubbub.errors import InvalidInput
-from hubbub.privacy import Budget, GaussianEvent, composed_multiplier, epsilon_spent, fits, noise_multiplier, split
+from hubbub.privacy import (
+    Budget,
+    GaussianEvent,
+    SampledGaussianEvent,
+    composed_multiplier,
+    epsilon_spent,
+    fits,
+    noise_multiplier,
+    split,
+)
 
 
 def test_composition_of_gaussians_agrees_with_dp_accounting():
@@ -76,3 +85,11 @@ def test_no_noise_costs_everything_and_no_event_costs_nothing():
 def test_event_without_a_replace_one_account_is_one_line(event: dp_accounting.DpEvent):
     with pytest.raises(InvalidInput, match="event must be one that dp_accounting can compose"):
         fits([event], Budget(1, 1e-5))
+
+
+def test_steps_with_hardly_any_noise_count_unsampled():
+    """An analyst cannot keep a Compute busy for minutes with a round that it will refuse anyway."""
+    for multiplier in (1e-3, 0.05, 0.39):
+        sampled, plain = SampledGaussianEvent(multiplier, 0.5), GaussianEvent(multiplier)
+        assert epsilon_spent([sampled], 1e-5) == epsilon_spent([plain], 1e-5)
+        assert not fits([sampled], Budget(1.0, 1e-5))

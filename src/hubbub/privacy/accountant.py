@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dp_accounting import DpEvent
 
 _SOLVED = 5e-3  # relative, of a multiplier found by bisection
-_LEAST = 0.4
+_LEAST = 0.4  # steps with less noise count as if nobody had been sampled: dp_accounting would take minutes
 
 
 def composed_multiplier(events: Iterable[GaussianEvent]) -> float:
@@ -131,7 +131,7 @@ def _sorted(events: Iterable[Event]) -> tuple[list[GaussianEvent], list[Event]]:
     for event in events:
         if isinstance(event, GaussianEvent):
             gaussian.append(event)
-        elif isinstance(event, SampledGaussianEvent) and event.probability == 1:
+        elif isinstance(event, SampledGaussianEvent) and (event.probability == 1 or event.noise_multiplier < _LEAST):
             gaussian.append(GaussianEvent(event.noise_multiplier / math.sqrt(event.steps)))
         else:
             others.append(event)

@@ -243,6 +243,7 @@ def open_round(node: Node, study_id: str, data: bytes, other: str | None = None)
     """Charge the ledger and open the round, in one transaction; refuses what this Compute's own checks refuse."""
     study, record = checked_round(node, study_id, data)
     event, deadline = db.new_event(), instant("deadline", record.deadline).timestamp()
+    _account_ahead(node, study, study_id, record)
     with node.store.write("opened") as connection:
         now = node.clock()
         if _opened_already(connection, study_id, record):
@@ -279,6 +280,14 @@ def _opened_already(connection: Connection, study_id: str, record: RoundRecord) 
     if before and before[-1].state not in ("released", "refused"):
         raise Problem("round-under-way", f"round {len(before) - 1} must end first, it is {before[-1].state}")
     return False
+
+
+def _account_ahead(node: Node, study: StudyRecord, study_id: str, record: RoundRecord) -> None:
+    """Composing sampled steps can take a while: done here, and remembered, no other writer has to wait for it."""
+    with node.store.read() as connection:
+        events = db.ledger_events(connection, study_id)
+    if study.budget is not None:
+        fits([*events, record.event(study)], study.budget)
 
 
 def _charge(connection: Connection, study: StudyRecord, study_id: str, record: RoundRecord) -> None:
