@@ -4,7 +4,7 @@
 PATH="$PATH:$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | tail -n 1)"
 [ -n "$JAVA_HOME" ] && PATH="$PATH:$JAVA_HOME/bin"
 missing=
-for pair in java:openjdk-17-jre-headless initdb:postgresql chromium:chromium; do
+for pair in java:openjdk-17-jre-headless initdb:postgresql chromium:chromium chromedriver:chromium-driver; do
   command -v "${pair%%:*}" >/dev/null || missing="$missing ${pair#*:}"
 done
 if [ -n "$missing" ] && command -v apt-get >/dev/null; then

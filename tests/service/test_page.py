@@ -4,36 +4,45 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.expected_conditions import text_to_be_present_in_element
+from selenium.webdriver.support.ui import WebDriverWait
 
 from hubbub.privacy import Budget, split
 from hubbub.service.devnet import LocalComputes
+from hubbub.service.records import RoundRecord
 from service.live import LiveStudy
 
 pytestmark = pytest.mark.slow
-CHROMIUM = shutil.which("chromium")
-
-
-def browser(folder: Path, *arguments: object) -> str:
-    """What chromium makes of a page once its JavaScript has run."""
-    command = [
-        CHROMIUM,
-        "--headless",
-        "--disable-gpu",
-        "--disable-dev-shm-usage",
-        f"--user-data-dir={folder / 'profile'}",
-    ]
-    command += ["--no-sandbox"] if os.geteuid() == 0 else []
-    command += ["--virtual-time-budget=4000", "--window-size=1000,1300", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=90, check=True).stdout
+CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 
 
 @pytest.fixture
-def played(live: LocalComputes, tmp_path: Path) -> LiveStudy:
+def browser(tmp_path: Path) -> Iterator[webdriver.Chrome]:
+    if CHROMIUM is None or DRIVER is None:
+        pytest.skip("chromium or its driver is not installed")
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    for argument in ("headless=new", "disable-gpu", "disable-dev-shm-usage", "window-size=1000,1300"):
+        options.add_argument(f"--{argument}")
+    options.add_argument(f"--user-data-dir={tmp_path / 'profile'}")
+    if os.geteuid() == 0:
+        options.add_argument("--no-sandbox")
+    driver = webdriver.Chrome(options, Service(DRIVER))
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture
+def played(live: LocalComputes, tmp_path: Path) -> tuple[LiveStudy, RoundRecord]:
+    """A study with one round released and one still open."""
     budget = Budget(2.0, 1e-5)
     study = LiveStudy(live, tmp_path, budget)
     study.prepare()
@@ -44,7 +53,7 @@ def played(live: LocalComputes, tmp_path: Path) -> LiveStudy:
         if number == 0:
             study.analyst.close(record)
             study.analyst.release(record)
-    return study
+    return study, record
 
 
 def test_page_loads_nothing_from_outside(live: LocalComputes):
@@ -54,16 +63,23 @@ def test_page_loads_nothing_from_outside(live: LocalComputes):
     assert "https://" not in reply.text
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
-def test_a_browser_shows_studies_rounds_rosters_and_ledger(played: LiveStudy, live: LocalComputes, tmp_path: Path):
-    dom = browser(tmp_path, "--dump-dom", f"{live.urls[0]}/")
-    assert "<title>compute-1 - hubbub</title>" in dom
-    assert played.study.id in dom
-    assert "6 of 6 reports; 5 are needed" in dom
-    assert "3 of 6 reports; 5 are needed" in dom
-    assert "3 of 3 signed rosters; 6 samples agreed" in dom
-    assert "of 2 spent (delta 0.00001)" in dom
-    assert "sum-released" in dom
+def test_a_browser_shows_studies_rounds_rosters_and_ledger(
+    played: tuple[LiveStudy, RoundRecord], live: LocalComputes, browser: webdriver.Chrome, tmp_path: Path
+):
+    study, open_round = played
+    body, patient = (By.TAG_NAME, "body"), WebDriverWait(browser, 60)
+    browser.get(f"{live.urls[0]}/")
+    patient.until(text_to_be_present_in_element(body, "sum-released"))
+    assert browser.title == "compute-1 - hubbub"
+    text = browser.find_element(*body).text
+    assert study.study.id in text
+    assert "6 of 6 reports; 5 are needed" in text
+    assert "3 of 6 reports; 5 are needed" in text
+    assert "3 of 3 signed rosters; 6 samples agreed" in text
+    assert "of 2 spent (delta 0.00001)" in text
     picture = tmp_path / "page.png"
-    browser(tmp_path, f"--screenshot={picture}", f"{live.urls[0]}/")
+    assert browser.save_screenshot(str(picture))
     assert picture.stat().st_size > 10_000
+    study.send(open_round, ["c3"])  # the page follows by itself
+    patient.until(text_to_be_present_in_element(body, "4 of 6 reports; 5 are needed"))
+    assert [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []
