@@ -11,15 +11,17 @@ from hubbub.securesum.codec import (
     split_reports,
 )
 from hubbub.securesum.fixedpoint import FixedPoint, choose_fraction_bits
+from hubbub.securesum.frames import Frame
 from hubbub.securesum.sealing import Context, PrivateKey, PublicKey, SuiteName, check_suite, open_sealed, seal
 from hubbub.securesum.seeds import expand_seed
-from hubbub.securesum.sessions import OPENING_BYTES, Session, join_session, start_session
+from hubbub.securesum.sessions import OPENING_BYTES, Session, join_session, mark_of, start_session
 from hubbub.securesum.shares import Share, check_computes, combine, split
 from hubbub.securesum.tally import Sharing, Tally, check_sharing, clients_at_once
 
 __all__ = [
-    "OPENING_BYTES", "Context", "FixedPoint", "PrivateKey", "PublicKey", "Report", "Session", "Share", "Sharing",
-    "SuiteName", "Tally", "check_computes", "check_sharing", "check_suite", "choose_fraction_bits", "clients_at_once",
-    "combine", "decode_report", "decode_share", "encode_report", "encode_share", "expand_seed", "join_reports",
-    "join_session", "open_sealed", "pack", "seal", "split", "split_reports", "start_session",
+    "OPENING_BYTES", "Context", "FixedPoint", "Frame", "PrivateKey", "PublicKey", "Report", "Session", "Share",
+    "Sharing", "SuiteName", "Tally", "check_computes", "check_sharing", "check_suite", "choose_fraction_bits",
+    "clients_at_once", "combine", "decode_report", "decode_share", "encode_report", "encode_share", "expand_seed",
+    "join_reports", "join_session", "mark_of", "open_sealed", "pack", "seal", "split", "split_reports",
+    "start_session",
 ]  # fmt: skip

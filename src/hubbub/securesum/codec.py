@@ -24,7 +24,7 @@ _MASKED = 1
 _SEEDS: dict[Generator, int] = {"AES-128-CTR": 2, "SHAKE-128": 3}
 _GENERATORS = {kind: generator for generator, kind in _SEEDS.items()}
 _REPORT, _SESSION_REPORT, _BATCH = b"hubbub report", b"hubbub session report", b"hubbub reports"
-_MOST_CLIENT_BYTES = 128
+MOST_CLIENT_BYTES = 128
 MOST_REPORTS = 1000
 """In one body."""
 
@@ -42,9 +42,9 @@ class Report:
     """Of the session it is sealed in; empty where it is sealed to the Compute's key."""
 
     def __post_init__(self) -> None:
-        if not 0 < len(self.client.encode()) <= _MOST_CLIENT_BYTES:
+        if not 0 < len(self.client.encode()) <= MOST_CLIENT_BYTES:
             size = len(self.client.encode())
-            raise invalid("client", f"1 to {_MOST_CLIENT_BYTES} bytes long", f"{size} bytes", "choose another name")
+            raise invalid("client", f"1 to {MOST_CLIENT_BYTES} bytes long", f"{size} bytes", "choose another name")
 
 
 def pack(*parts: bytes) -> bytes:
@@ -112,13 +112,25 @@ def decode_share(data: bytes, dimension: int) -> Share:
     return Share(dimension, masked=np.frombuffer(body, dtype="<u8").astype(np.uint64))
 
 
+def share_sizes(dimension: int) -> dict[bytes, int]:
+    """How long a share is in bytes, for each header that it may have."""
+    lengths = {_MASKED: 8 * dimension} | dict.fromkeys(_GENERATORS, SEED_BYTES)
+    return {
+        bytes([VERSION, kind]) + dimension.to_bytes(4, "big"): SHARE_HEADER + length for kind, length in lengths.items()
+    }
+
+
 def encode_report(report: Report) -> bytes:
     """The bytes that travel."""
-    number, compute = report.round.to_bytes(4, "big"), report.compute.to_bytes(2, "big")
-    parts = (report.study, number, report.client.encode(), compute, report.sealed)
+    parts = (report.client.encode(), report.compute.to_bytes(2, "big"), report.sealed)
     if report.opening:
-        return bytes([VERSION]) + pack(_SESSION_REPORT, *parts, report.opening)
-    return bytes([VERSION]) + pack(_REPORT, *parts)
+        return session_head(report.study, report.round) + pack(*parts, report.opening)
+    return bytes([VERSION]) + pack(_REPORT, report.study, report.round.to_bytes(4, "big"), *parts)
+
+
+def session_head(study: bytes, number: int) -> bytes:
+    """What every report of a round begins with that is sealed in a session; the client's name comes next."""
+    return bytes([VERSION]) + pack(_SESSION_REPORT, study, number.to_bytes(4, "big"))
 
 
 def join_reports(reports: Sequence[bytes]) -> bytes:
@@ -145,7 +157,7 @@ def decode_report(data: bytes) -> Report:
     label, study, number, client, compute, sealed, *rest = unpack(data[1:], 7 if in_session else 6)
     sizes_ok = len(study) == 32 and len(number) == 4 and len(compute) == 2 and all(rest)
     label_ok = label == (_SESSION_REPORT if in_session else _REPORT)
-    if not label_ok or not sizes_ok or not 0 < len(client) <= _MOST_CLIENT_BYTES:
+    if not label_ok or not sizes_ok or not 0 < len(client) <= MOST_CLIENT_BYTES:
         raise MalformedMessage("report has a part of the wrong kind or length; send it again")
     try:
         name = client.decode()

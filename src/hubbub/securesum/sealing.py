@@ -42,13 +42,12 @@ class Context(NamedTuple):
 
     def info(self) -> bytes:
         """Unambiguous bytes: every part with its length before it."""
-        return pack(
-            _LABEL,
-            self.study,
-            self.round.to_bytes(4, "big"),
-            self.client.encode(),
-            self.compute.to_bytes(2, "big"),
-        )
+        return info_head(self.study, self.round) + pack(self.client.encode(), self.compute.to_bytes(2, "big"))
+
+
+def info_head(study: bytes, number: int) -> bytes:
+    """What the context's bytes begin with for everybody in a round; the client's name comes next."""
+    return pack(_LABEL, study, number.to_bytes(4, "big"))
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import os
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -23,7 +23,7 @@ from hubbub.securesum.codec import pack
 from hubbub.securesum.sealing import Context, PrivateKey, PublicKey, SuiteName, open_bytes, seal_bytes
 
 _OPENING = b"hubbub session v2"
-_SECRET, _NONCE = 32, 12
+_SECRET, _NONCE, _TAG = 32, 12, 16
 OPENING_BYTES: dict[SuiteName, int] = {"X25519": 80, "MLKEM768-X25519": 1168}
 """Length of a session's opening."""
 
@@ -38,24 +38,37 @@ class Session:
     def seal(self, plaintext: bytes, context: Context) -> bytes:
         """A random nonce, then the ciphertext, bound to the context."""
         nonce = os.urandom(_NONCE)
-        return nonce + _cipher(self.secret).encrypt(nonce, plaintext, context.info())
+        return nonce + self.cipher.encrypt(nonce, plaintext, context.info())
 
     def open(self, sealed: bytes, context: Context) -> bytes:
         """Decrypt, or raise CannotOpen: one error for every failure."""
+        return self.open_bytes(sealed, context.info())
+
+    def open_bytes(self, sealed: bytes | bytearray, info: bytes) -> bytes:
+        """The same, where the context's bytes are at hand."""
         try:
-            return _cipher(self.secret).decrypt(sealed[:_NONCE], sealed[_NONCE:], context.info())
+            return self.cipher.decrypt(sealed[:_NONCE], sealed[_NONCE:], info)
         except (InvalidTag, ValueError):
             raise CannotOpen from None
+
+    @cached_property
+    def cipher(self) -> AESGCM:
+        """Made once: that takes longer than opening a report."""
+        return AESGCM(self.secret)
+
+    @cached_property
+    def name(self) -> bytes:
+        """What a report in this session ends with."""
+        return pack(self.opening)
 
     def short(self) -> Session:
         """The same session, called by the digest of its opening: for two sides that know it already."""
         return Session(hashlib.sha256(self.opening).digest(), self.secret)
 
 
-@lru_cache(maxsize=65536)
-def _cipher(secret: bytes) -> AESGCM:
-    """Preparing the key takes longer than opening a report."""
-    return AESGCM(secret)
+def mark_of(sealed: bytearray) -> bytearray:
+    """Nonce and tag: which of its client's messages this is."""
+    return sealed[:_NONCE] + sealed[-_TAG:]
 
 
 def start_session(key: PublicKey, study: bytes, client: str, compute: int) -> Session:

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from sqlalchemy import Connection, Row, insert
 
-from hubbub.errors import CannotOpen, InvalidInput, MalformedMessage, ReportRejected, RoundRefused
-from hubbub.roles import Compute, ComputeSum, Roster, Study, add_shares, agree, roster_digest
-from hubbub.securesum import decode_report
+from hubbub.errors import CannotOpen, InvalidInput, MalformedMessage, RoundRefused
+from hubbub.roles import ComputeSum, Roster, Study, add_shares, agree, roster_digest
+from hubbub.securesum import Context, decode_share
 from hubbub.service import store as db
 from hubbub.service import tables
 from hubbub.service.canonical import check_signature, digest, read_signed, sign_record
@@ -25,7 +25,6 @@ from hubbub.service.node import Node, Receipt, check_analyst, known_study
 from hubbub.service.problems import Problem
 from hubbub.service.records import CloseRecord, RosterRecord, StudyRecord
 from hubbub.service.tables import State
-from hubbub.service.uploads import open_in_session
 
 _CHUNK = 500  # reports opened at a time: memory stays constant whatever N is
 
@@ -204,7 +203,7 @@ def _release(node: Node, found: RoundView, roster: Roster | RoundRefused, sample
     try:
         size = sum(samples[client] for client in roster)
         body = encode_sum(_sum(node, found, roster, size), node.keys.sign)
-    except (ReportRejected, MalformedMessage, CannotOpen, KeyError) as error:
+    except (MalformedMessage, CannotOpen, KeyError) as error:
         refuse(node, study_id, number, "damaged", f"a held report cannot be read again ({error}); check the disk")
         return "refused"
     with node.store.write("released") as connection:
@@ -219,14 +218,14 @@ def _release(node: Node, found: RoundView, roster: Roster | RoundRefused, sample
 def _sum(node: Node, found: RoundView, roster: Roster, samples: int) -> ComputeSum:
     """This Compute's sum over the roster, some reports at a time."""
     number, wanted, counted = found.row.number, set(roster), 0
-    compute = Compute(found.role, number, found.position, node.keys.seal)
-    words = np.zeros(found.role.plan(number).dimension, dtype=np.uint64)
+    place, dimension = Context(found.role.digest, number, "", found.position), found.role.plan(number).dimension
+    words = np.zeros(dimension, dtype=np.uint64)
     with node.store.read() as connection:
         for rows in db.stream_reports(connection, found.row.study, number, _CHUNK):
             chosen = [row for row in rows if row.client in wanted]
             members = node.known.members(found.row.study, [row.client for row in chosen])
-            reports = ((decode_report(row.body), members[row.client].session) for row in chosen)
-            add_shares(words, (open_in_session(compute, report, session) for report, session in reports))
+            opened = (members[row.client].session.open(row.sealed, place._replace(client=row.client)) for row in chosen)
+            add_shares(words, (decode_share(share, dimension) for share in opened))
             counted += len(chosen)
     if counted != len(wanted):
         raise MalformedMessage(f"reports must be held for all {len(wanted)} clients of the roster, got {counted}")

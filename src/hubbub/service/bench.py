@@ -21,7 +21,7 @@ import numpy as np
 from hubbub.arrays import Floats
 from hubbub.errors import whole
 from hubbub.randomness import Randomness
-from hubbub.roles import Study, contribute
+from hubbub.roles import contribute
 from hubbub.securesum import PrivateKey, Session, encode_report, join_reports, start_session
 from hubbub.service.analyst import Analyst, find_compute, make_tokens, new_study
 from hubbub.service.canonical import canonical, digest, sign_record
@@ -66,7 +66,7 @@ class Setting:
     dimension: int = 77
     singles: int = 2000
     """Reports that are uploaded one by one, in each turn."""
-    batched: int = 2000
+    batched: int = 10_000
     """Reports that are uploaded in batches, in each turn."""
     batch: int = 100
     """Reports of a batch, or samples of a party."""
@@ -89,21 +89,20 @@ def _one_node(setting: Setting, folder: Path, note: Callable[[str], None]) -> di
     with LocalComputes(folder, 1, limits=_LIMITS) as computes, httpx.Client() as http, _empty() as port:
         node, web = computes.computes[0], Web(http)
         note("single uploads, batches, and a handler that does nothing ...")
-        empty, single, batched, enrolled = _Clock(), _Clock(), _Clock(), _Clock()
+        empty, single, batched, enrolled, parties = _Clock(), _Clock(), _Clock(), _Clock(), _Clock()
+        names = _names(setting.singles + setting.batched)
         for _ in range(_TURNS):  # in turns: what slows the machine down for a moment slows all of them
-            load = _Load(setting, node, web, dict.fromkeys(_names(setting.singles), 1))
+            load = _Load(setting, node, web, dict.fromkeys(names, 1))
             enrolled.add(node.port, load.enrolments(), expect=201)
-            bodies = load.uploads()
-            empty.add(port, [body.replace(body.split(b" ")[1], b"/empty", 1) for body in bodies])
-            single.add(node.port, bodies)
-            load = _Load(setting, node, web, dict.fromkeys(_names(setting.batched), 1))
-            enrolled.add(node.port, load.enrolments(), expect=201)
-            batched.add(node.port, load.uploads(setting.batch), reports=setting.batched)
+            alone = load.uploads(names[: setting.singles])
+            empty.add(port, [body.replace(body.split(b" ")[1], b"/empty", 1) for body in alone])
+            single.add(node.port, alone)
+            together = load.uploads(names[setting.singles :], setting.batch)
+            batched.add(node.port, together, reports=setting.batched)
         note(f"parties of {setting.batch} samples ...")
         load = _Load(setting, node, web, dict.fromkeys(_names(setting.parties), setting.batch))
         enrolled.add(node.port, load.enrolments(), expect=201)
-        parties = _Clock()
-        parties.add(node.port, load.uploads(), reports=setting.parties * setting.batch)
+        parties.add(node.port, load.uploads(list(load.samples)), reports=setting.parties * setting.batch)
     return {
         "dimension": setting.dimension, "empty_per_second": empty.rate, "single_per_second": single.rate,
         "single_over_empty": single.rate / empty.rate, "batch": setting.batch, "batched_per_second": batched.rate,
@@ -149,15 +148,15 @@ class _Load:
         )
         alone = Analyst(self.study, key, web)
         self.tokens, self.keys = make_tokens(samples), {name: SigningKey.generate() for name in samples}
-        self.sessions = {name: self._start(name) for name in samples}
+        never = [self._start("nobody", position) for position in (1, 2)]
+        self.sessions = {name: [self._start(name, 0), *never] for name in samples}
         _register_at_first(alone, self.tokens)
-        self.record = alone.plan(0, Means((1.0,) * setting.dimension), 1.0, "bench")
-        _open_at_first(alone, self.record)
+        record = alone.plan(0, Means((1.0,) * setting.dimension), 1.0, "bench")
+        _open_at_first(alone, record)
+        self.role = record.checked(self.study)
 
-    def _start(self, name: str) -> list[Session]:
-        """With the first Compute as it is enrolled, with the others never."""
-        study, computes = digest(self.study), self.study.computes
-        return [start_session(compute.key, study, name, position) for position, compute in enumerate(computes)]
+    def _start(self, name: str, position: int) -> Session:
+        return start_session(self.study.computes[position].key, digest(self.study), name, position)
 
     def enrolments(self) -> list[bytes]:
         """One request for every client."""
@@ -171,19 +170,17 @@ class _Load:
                    "opening": opening.hex(), "signature": key.sign(ENROL, *parts).hex()}  # fmt: skip
         return request(f"/v1/studies/{self.study.id}/enrolments", canonical(content), JSON_TYPE)
 
-    def uploads(self, batch: int = 1) -> list[bytes]:
-        """The reports of all clients, so many in a request."""
-        role, rng = self.record.checked(self.study), np.random.default_rng(0)
-        dimension, path = role.plan(0).dimension, f"/v1/studies/{self.study.id}/rounds/0/reports"
-        reports = [
-            self._report(role, name, rng.uniform(-1, 1, (count, dimension))) for name, count in self.samples.items()
-        ]
+    def uploads(self, names: Sequence[str], batch: int = 1) -> list[bytes]:
+        """The reports of these clients, so many in a request."""
+        rng, path = np.random.default_rng(0), f"/v1/studies/{self.study.id}/rounds/0/reports"
+        dimension = self.role.plan(0).dimension
+        reports = [self._report(name, rng.uniform(-1, 1, (self.samples[name], dimension))) for name in names]
         starts = range(0, len(reports), batch)
         return [request(path, join_reports(reports[start : start + batch]), REPORT_TYPE) for start in starts]
 
-    def _report(self, role: Study, name: str, rows: Floats) -> bytes:
+    def _report(self, name: str, rows: Floats) -> bytes:
         sessions = [each.short() for each in self.sessions[name]]
-        return encode_report(contribute(role, 0, name, rows, Randomness.system(), sessions=sessions)[0])
+        return encode_report(contribute(self.role, 0, name, rows, Randomness.system(), sessions=sessions)[0])
 
 
 def _register_at_first(analyst: Analyst, tokens: dict[str, tuple[bytes, int]]) -> None:

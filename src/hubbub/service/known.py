@@ -41,8 +41,10 @@ def parsed_round(study: bytes, data: bytes) -> tuple[RoundRecord, Study]:
 
 
 def joined(opening: bytes, key: PrivateKey, study: bytes, client: str, position: int) -> Session:
-    """The session of an enrolment, by its short name; or CannotOpen."""
-    return join_session(opening, key, study, client, position).short()
+    """The session of an enrolment, by its short name and ready for reports; or CannotOpen."""
+    session = join_session(opening, key, study, client, position).short()
+    _ = session.cipher
+    return session
 
 
 @dataclass(frozen=True)
@@ -86,8 +88,11 @@ class Known:
 
     def members(self, study: str, names: Collection[str]) -> dict[str, Member]:
         """Those of the names that have enrolled."""
-        found = {name: member for name in names if (member := self._members.get((study, name))) is not None}
-        if missing := [name for name in names if name not in found]:
+        remembered, found = self._members, dict[str, Member]()
+        for name in names:
+            if (member := remembered.get((study, name))) is not None:
+                found[name] = member
+        if len(found) < len(names) and (missing := [name for name in set(names) if name not in found]):
             fresh = self._load(study, missing)
             self._keep(self._members, {(study, name): member for name, member in fresh.items()}, _MOST_MEMBERS)
             found |= fresh

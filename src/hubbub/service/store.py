@@ -6,6 +6,7 @@ import json
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from typing import Any
 
 from sqlalchemy import (
@@ -45,13 +46,13 @@ _ROUND = select(tables.rounds).where(
     tables.rounds.c.study == bindparam("study"), tables.rounds.c.number == bindparam("number")
 )
 _ROUND_LOCKED = _ROUND.with_for_update(read=True)
-_HELD = select(tables.reports.c.client, tables.reports.c.digest).where(
-    tables.reports.c.study == bindparam("study"),
-    tables.reports.c.number == bindparam("number"),
-    tables.reports.c.client.in_(bindparam("names", expanding=True)),
+_HELD = select(tables.reports.c.client, tables.reports.c.mark).where(
+    tables.reports.c.round == bindparam("round"), tables.reports.c.client.in_(bindparam("names", expanding=True))
 )
-
-_INSERT_REPORTS = "INSERT INTO reports (study, number, client, samples, digest, body, other) VALUES"
+_INSERT_REPORTS = "INSERT INTO reports (round, client, samples, mark, sealed, other) VALUES"
+ReportRow = tuple[str, int, bytearray, bytearray, str]
+"""Client, samples, mark, the sealed share, the client's event or "". SQLite's driver takes a bytearray as it is; for
+bytes or None it first looks for an adapter, which takes nearly as long as writing them."""
 
 
 class Store:
@@ -207,46 +208,44 @@ def bind_clients(connection: Connection, rows: Sequence[Mapping[str, object]]) -
         raise Problem("not-ready", "a client of this group is being enrolled at the same time; send it again")
 
 
-def held_digests(connection: Connection, study: str, number: int, names: Sequence[str]) -> dict[str, bytes]:
+def held_marks(connection: Connection, round_id: int, names: Sequence[str]) -> dict[str, bytes | bytearray]:
     """What has been accepted already of these clients."""
-    place, found = {"study": study, "number": number}, dict[str, bytes]()
+    found = dict[str, bytes | bytearray]()
     for start in range(0, len(names), _AT_ONCE):
-        rows = connection.execute(_HELD, place | {"names": names[start : start + _AT_ONCE]})
-        found.update((row.client, row.digest) for row in rows)
+        rows = connection.execute(_HELD, {"round": round_id, "names": names[start : start + _AT_ONCE]})
+        found.update((row.client, row.mark) for row in rows)
     return found
 
 
-def add_reports(
-    connection: Connection, study: str, number: int, rows: Sequence[tuple[str, int, bytes, bytes, str | None]]
-) -> None:
-    """Hold these reports: (client, samples, digest, body, the client's event). IntegrityError where one is held.
+def add_reports(connection: Connection, round_id: int, rows: Sequence[ReportRow]) -> None:
+    """Hold these reports. IntegrityError where one of the client is held for the round.
 
     Many rows in one statement, in the driver's own words: the interpreter's lock is taken once, not for every row.
     """
     mark = "?" if connection.dialect.paramstyle == "qmark" else "%s"
+    one = f"({round_id:d}, {', '.join([mark] * 5)})"
     for start in range(0, len(rows), _AT_ONCE):
         some = rows[start : start + _AT_ONCE]
-        places = ", ".join([f"({', '.join([mark] * 7)})"] * len(some))
-        values = tuple(value for row in some for value in (study, number, *row))
-        connection.exec_driver_sql(f"{_INSERT_REPORTS} {places}", values)
+        values = tuple(chain.from_iterable(some))
+        connection.exec_driver_sql(f"{_INSERT_REPORTS} {', '.join([one] * len(some))}", values)
 
 
 def roster_now(connection: Connection, study: str, number: int) -> tuple[str, ...]:
     """The clients whose report is held, sorted."""
-    query = select(tables.reports.c.client).where(_round(tables.reports, study, number))
+    query = select(tables.reports.c.client).where(_held(study, number))
     return tuple(sorted(connection.execute(query).scalars()))
 
 
 def count_samples(connection: Connection, study: str, number: int) -> int:
     """Of how many samples reports are held (or were, before they were scrubbed)."""
     total = func.coalesce(func.sum(tables.reports.c.samples), 0)
-    return int(connection.execute(select(total).where(_round(tables.reports, study, number))).scalar_one())
+    return int(connection.execute(select(total).where(_held(study, number))).scalar_one())
 
 
 def samples_of(connection: Connection, study: str, number: int) -> dict[str, int]:
     """How many samples each client holds whose report is held."""
     columns = select(tables.reports.c.client, tables.reports.c.samples)
-    rows = connection.execute(columns.where(_round(tables.reports, study, number)))
+    rows = connection.execute(columns.where(_held(study, number)))
     return {row.client: row.samples for row in rows}
 
 
@@ -254,7 +253,7 @@ def stream_reports(connection: Connection, study: str, number: int, size: int) -
     """All held reports, `size` at a time: never all in memory."""
     last = ""
     while True:
-        query = select(tables.reports).where(_round(tables.reports, study, number), tables.reports.c.client > last)
+        query = select(tables.reports).where(_held(study, number), tables.reports.c.client > last)
         rows = connection.execute(query.order_by(tables.reports.c.client).limit(size)).all()
         if not rows:
             return
@@ -263,8 +262,8 @@ def stream_reports(connection: Connection, study: str, number: int, size: int) -
 
 
 def scrub(connection: Connection, study: str, number: int) -> None:
-    """Delete the reports' bytes; who reported, and the digests, stay."""
-    connection.execute(update(tables.reports).where(_round(tables.reports, study, number)).values(body=None))
+    """Delete the reports' bytes; who reported, and the marks, stay."""
+    connection.execute(update(tables.reports).where(_held(study, number)).values(sealed=None))
 
 
 def stored_rosters(connection: Connection, study: str, number: int | None = None) -> Sequence[Row[Any]]:
@@ -324,3 +323,9 @@ def once(connection: Connection, statement: Any) -> bool:
 
 def _round(table: Any, study: str, number: int) -> Any:
     return (table.c.study == study) & (table.c.number == number)
+
+
+def _held(study: str, number: int) -> Any:
+    """The reports of a round."""
+    place = select(tables.rounds.c.id).where(_round(tables.rounds, study, number))
+    return tables.reports.c.round == place.scalar_subquery()

@@ -15,6 +15,7 @@ from sqlalchemy import (
     MetaData,
     String,
     Table,
+    UniqueConstraint,
 )
 
 State = Literal["open", "closed", "agreed", "released", "refused"]
@@ -32,8 +33,9 @@ studies = Table(
 
 rounds = Table(
     "rounds", metadata,
-    Column("study", String(64), primary_key=True),
-    Column("number", Integer, primary_key=True),
+    Column("id", Integer, primary_key=True),  # short, for the many reports that refer to it
+    Column("study", String(64), nullable=False),
+    Column("number", Integer, nullable=False),
     Column("digest", LargeBinary, nullable=False),
     Column("record", LargeBinary, nullable=False),
     Column("state", String(16), nullable=False),
@@ -44,19 +46,19 @@ rounds = Table(
     Column("close", LargeBinary),  # the analyst's signed wish to end it
     Column("roster_digest", LargeBinary),
     Column("roster_size", Integer),
+    UniqueConstraint("study", "number"),
     ForeignKeyConstraint(["study"], ["studies.id"]),
 )  # fmt: skip
 
 reports = Table(
     "reports", metadata,
-    Column("study", String(64), primary_key=True),
-    Column("number", Integer, primary_key=True),
+    Column("round", Integer, primary_key=True, autoincrement=False),
     Column("client", String(128), primary_key=True),
     Column("samples", Integer, nullable=False),  # that it holds
-    Column("digest", LargeBinary, nullable=False),
-    Column("body", LargeBinary),  # scrubbed after release or refusal
-    Column("other", String(64)),  # the client's event
-    ForeignKeyConstraint(["study", "number"], ["rounds.study", "rounds.number"]),
+    Column("mark", LargeBinary, nullable=False),  # which report of the client it is
+    Column("sealed", LargeBinary),  # scrubbed after release or refusal
+    Column("other", String(64), nullable=False),  # the client's event, if it named one
+    ForeignKeyConstraint(["round"], ["rounds.id"]),
 )  # fmt: skip
 
 clients = Table(

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import NamedTuple
 
 from sqlalchemy.exc import IntegrityError
 
 from hubbub.errors import MalformedMessage, ReportRejected
 from hubbub.roles import Compute, check_address, open_report
-from hubbub.securesum import Report, Session, Share, decode_report
+from hubbub.securesum import Frame, decode_report, mark_of
 from hubbub.service import store as db
 from hubbub.service.inbox import by_place
-from hubbub.service.known import Member
 from hubbub.service.node import Node
 from hubbub.service.problems import Problem
+from hubbub.service.store import ReportRow
 
 
 class Upload(NamedTuple):
@@ -30,8 +29,7 @@ class Upload(NamedTuple):
     """The sender's event, for the audit."""
 
 
-@dataclass(frozen=True)
-class Taken:
+class Taken(NamedTuple):
     """A report that counts: for how many samples, and whether it came for the first time."""
 
     samples: int
@@ -39,16 +37,6 @@ class Taken:
 
 
 Outcome = Taken | Problem
-
-
-@dataclass(frozen=True)
-class _Checked:
-    """A report that has been opened and belongs to its sender."""
-
-    member: Member
-    digest: bytes
-    body: bytes
-    other: str | None
 
 
 def accept_uploads(node: Node, uploads: Sequence[Upload]) -> list[list[Outcome]]:
@@ -67,50 +55,46 @@ def _accept_round(node: Node, place: tuple[str, int], uploads: Sequence[Upload])
     except IntegrityError:  # some have come before
         outcomes = _write(node, study_id, number, checked, looking=True)
     each = iter(outcomes)
-    return [[next(each) for _ in upload.reports] for upload in uploads]
+    return [list(islice(each, len(upload.reports))) for upload in uploads]
 
 
-def _check(node: Node, study_id: str, number: int, uploads: Sequence[Upload]) -> list[Problem | _Checked]:
+def _check(node: Node, study_id: str, number: int, uploads: Sequence[Upload]) -> list[Problem | ReportRow]:
     """Every report that its client sealed for this round and this Compute."""
     compute = node.known.round(study_id, number)
-    bodies = [(body, upload.other) for upload in uploads for body in upload.reports]
-    reports = [_decoded(body) for body, _ in bodies]
-    members = node.known.members(study_id, {report.client for report in reports if isinstance(report, Report)})
-    return [
-        report if isinstance(report, Problem) else _opened(compute, members.get(report.client), report, body, other)
-        for report, (body, other) in zip(reports, bodies, strict=True)
-    ]
+    frame = Frame(compute.study.digest, number, compute.index, compute.study.plan(number).dimension)
+    bodies = [(body, frame.sender(body), upload.other) for upload in uploads for body in upload.reports]
+    members = node.known.members(study_id, [sender[0] for _, sender, _ in bodies if sender is not None])
+    checked = list[Problem | ReportRow]()
+    for body, sender, other in bodies:
+        member = None if sender is None else members.get(sender[0])
+        sealed = None if sender is None or member is None else frame.sealed(body, sender[1], member.session)
+        if member is None or sealed is None:
+            checked.append(_why_not(node, study_id, compute, body))
+        else:
+            checked.append((member.client, member.samples, mark_of(sealed), sealed, other or ""))
+    return checked
 
 
-def _decoded(body: bytes) -> Report | Problem:
+def _why_not(node: Node, study_id: str, compute: Compute, body: bytes) -> Problem:
+    """Why a report is not taken: read again, one check after the other."""
     try:
-        return decode_report(body)
+        report = decode_report(body)
+        member = node.known.members(study_id, [report.client]).get(report.client)
+        check_address(compute, report)
+        if member is None:
+            return Problem("unknown-client", f"client must be enrolled, got client={report.client}; enrol it first")
+        if report.opening != member.session.opening:
+            return Problem("wrong-session", "report must be sealed in the session that its client enrolled with")
+        open_report(compute, report, partial(member.session.open, report.sealed))
     except MalformedMessage as error:
         return Problem("malformed", str(error))
-
-
-def _opened(
-    compute: Compute, member: Member | None, report: Report, body: bytes, other: str | None
-) -> Problem | _Checked:
-    if member is None:
-        return Problem("unknown-client", f"client must be enrolled, got client={report.client}; enrol it first")
-    try:
-        open_in_session(compute, report, member.session)
     except ReportRejected as error:
         return Problem(error.reason, str(error))
-    return _Checked(member, hashlib.sha256(body).digest(), body, other)
-
-
-def open_in_session(compute: Compute, report: Report, session: Session) -> Share:
-    """The share inside, or ReportRejected. That it opens shows who sealed it: only client and Compute can."""
-    check_address(compute, report)
-    if report.opening != session.opening:
-        raise ReportRejected("wrong-session", "report must be sealed in the session that its client enrolled with")
-    return open_report(compute, report, partial(session.open, report.sealed))
+    return Problem("malformed", "report must be as encode_report makes it; send it again")
 
 
 def _write(
-    node: Node, study_id: str, number: int, checked: Sequence[Problem | _Checked], *, looking: bool
+    node: Node, study_id: str, number: int, checked: Sequence[Problem | ReportRow], *, looking: bool
 ) -> list[Outcome]:
     """Hold what is new, confirm what is known, reject what differs from what is held.
 
@@ -122,29 +106,34 @@ def _write(
             gone = Problem("round-refused", f"round {number} was refused ({row.reason}); reports are deleted")
             return [item if isinstance(item, Problem) else gone for item in checked]
         is_open = row.state == "open" and node.clock() < row.deadline
-        held = dict[str, bytes]()
+        held = dict[str, bytes | bytearray]()
         if looking or not is_open:
-            names = [item.member.client for item in checked if not isinstance(item, Problem)]
-            held = db.held_digests(connection, study_id, number, names)
-        fresh, outcomes = list[_Checked](), list[Outcome]()
+            names = [item[0] for item in checked if not isinstance(item, Problem)]
+            held = db.held_marks(connection, row.id, names)
+        fresh, outcomes, repeated = list[ReportRow](), list[Outcome](), 0
         for item in checked:
-            outcome = item if isinstance(item, Problem) else _outcome(item, held.get(item.member.client), is_open)
-            outcomes.append(outcome)
-            if isinstance(item, _Checked) and isinstance(outcome, Taken) and outcome.new:
-                held[item.member.client] = item.digest
+            if isinstance(item, Problem):
+                outcomes.append(item)
+                continue
+            client, samples, mark, _, _ = item
+            before = held.get(client)
+            if before is None and is_open:
+                held[client] = mark
                 fresh.append(item)
-        rows = [(each.member.client, each.member.samples, each.digest, each.body, each.other) for each in fresh]
-        db.add_reports(connection, study_id, number, rows)
-        repeated = sum(isinstance(outcome, Taken) for outcome in outcomes) - len(rows)
-        db.add_counts(connection, {"accepted": len(rows), "repeated": repeated})
+                outcomes.append(Taken(samples, new=True))
+            elif before == mark:
+                repeated += 1
+                outcomes.append(Taken(samples, new=False))
+            else:
+                outcomes.append(_late() if before is None else _second(client))
+        db.add_reports(connection, row.id, fresh)
+        db.add_counts(connection, {"accepted": len(fresh), "repeated": repeated})
         return outcomes
 
 
-def _outcome(item: _Checked, before: bytes | None, is_open: bool) -> Outcome:
-    if before == item.digest:
-        return Taken(item.member.samples, new=False)
-    if before is not None:
-        return Problem("duplicate", f"{item.member.client} has sent another report already; that one counts")
-    if not is_open:
-        return Problem("closed", "round takes no more reports; it came too late")
-    return Taken(item.member.samples, new=True)
+def _late() -> Problem:
+    return Problem("closed", "round takes no more reports; it came too late")
+
+
+def _second(client: str) -> Problem:
+    return Problem("duplicate", f"{client} has sent another report already; that one counts")

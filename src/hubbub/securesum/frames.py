@@ -1,0 +1,47 @@
+"""Reading very many reports of one round in their sessions.
+
+All of them begin with the same bytes and are bound to the same context, but for the client's name. A frame compares
+what is the same and cuts out the rest: several times as fast as `decode_report`, `Session.open` and `decode_share`. It
+takes exactly what those take; of what it does not take, they can say why.
+"""
+
+from __future__ import annotations
+
+from hubbub.errors import CannotOpen
+from hubbub.securesum.codec import MOST_CLIENT_BYTES, SHARE_HEADER, pack, session_head, share_sizes
+from hubbub.securesum.sealing import info_head
+from hubbub.securesum.sessions import Session
+
+
+class Frame:
+    """What the reports to one Compute in one round have in common."""
+
+    def __init__(self, study: bytes, number: int, compute: int, dimension: int) -> None:
+        self._head, self._info = session_head(study, number), info_head(study, number)
+        self._compute, self._sizes = pack(compute.to_bytes(2, "big")), share_sizes(dimension)
+
+    def sender(self, report: bytes) -> tuple[str, int] | None:
+        """The client that a report is from, where it is for this round and this Compute, and where its name ends."""
+        if not report.startswith(self._head):
+            return None
+        start = len(self._head) + 4
+        end = start + int.from_bytes(report[start - 4 : start], "big")
+        if not start < end <= start + MOST_CLIENT_BYTES or not report.startswith(self._compute, end):
+            return None
+        try:
+            return report[start:end].decode(), end
+        except UnicodeDecodeError:
+            return None
+
+    def sealed(self, report: bytes, name_end: int, session: Session) -> bytearray | None:
+        """What is sealed in a report, where it is a share that its client sealed in this session."""
+        start = name_end + len(self._compute)
+        first, end = start + 4, len(report) - len(session.name)
+        if report[end:] != session.name or int.from_bytes(report[start:first], "big") != end - first:
+            return None
+        sealed = bytearray(report[first:end])
+        try:
+            share = session.open_bytes(sealed, self._info + report[len(self._head) : start])
+        except CannotOpen:
+            return None
+        return sealed if len(share) == self._sizes.get(share[:SHARE_HEADER]) else None
