@@ -71,8 +71,13 @@ def dies_at(compute: LocalCompute, point: str) -> Iterator[threading.Event]:
 def rows_of(compute: LocalCompute, table, study: str) -> list:
     engine = create_engine(f"sqlite:///{compute.folder / 'compute.db'}", poolclass=NullPool)  # the file may be replaced
     with engine.connect() as connection:
-        ours = table.c.study == study if "study" in table.c else table.c.round == tables.rounds.c.id
-        return list(connection.execute(select(table).where(ours)).all())
+        rows = (
+            select(table)
+            if "study" in table.c
+            else select(table).join(tables.rounds, table.c.round == tables.rounds.c.id)
+        )
+        studied = table if "study" in table.c else tables.rounds
+        return list(connection.execute(rows.where(studied.c.study == study)).all())
 
 
 @pytest.mark.parametrize("point", POINTS)

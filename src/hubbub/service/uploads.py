@@ -69,14 +69,14 @@ def _check(node: Node, study_id: str, number: int, uploads: Sequence[Upload]) ->
         member = None if sender is None else members.get(sender[0])
         sealed = None if sender is None or member is None else frame.sealed(body, sender[1], member.session)
         if member is None or sealed is None:
-            checked.append(_why_not(node, study_id, compute, body))
+            checked.append(_read(node, study_id, compute, body, other or ""))
         else:
             checked.append((member.client, member.samples, mark_of(sealed), sealed, other or ""))
     return checked
 
 
-def _why_not(node: Node, study_id: str, compute: Compute, body: bytes) -> Problem:
-    """Why a report is not taken: read again, one check after the other."""
+def _read(node: Node, study_id: str, compute: Compute, body: bytes, other: str) -> Problem | ReportRow:
+    """The general way, one check after the other: it says why a report is not taken."""
     try:
         report = decode_report(body)
         member = node.known.members(study_id, [report.client]).get(report.client)
@@ -90,7 +90,8 @@ def _why_not(node: Node, study_id: str, compute: Compute, body: bytes) -> Proble
         return Problem("malformed", str(error))
     except ReportRejected as error:
         return Problem(error.reason, str(error))
-    return Problem("malformed", "report must be as encode_report makes it; send it again")
+    sealed = bytearray(report.sealed)
+    return member.client, member.samples, mark_of(sealed), sealed, other
 
 
 def _write(
