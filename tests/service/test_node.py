@@ -12,6 +12,7 @@ from sqlalchemy import select
 from hubbub.errors import InvalidInput
 from hubbub.privacy import Budget, GaussianEvent, SampledGaussianEvent, fits, split
 from hubbub.privacy.accountant import sampled_multiplier
+from hubbub.securesum import Frame
 from hubbub.service import agreement, node, status, tables
 from hubbub.service import store as db
 from hubbub.service.canonical import digest, read_signed, sign_record, stamp
@@ -186,8 +187,13 @@ def test_good_reports_are_taken_beside_bad_ones(stage: Stage):
     assert outcomes[3] == Taken(1, True)
 
 
-def test_each_report_of_a_batch_is_taken_or_refused_by_itself(stage: Stage):
-    """Also beside other uploads, when it comes again, and when the round is over."""
+@pytest.mark.parametrize("framed", [True, False], ids=["in a frame", "the general way"])
+def test_each_report_of_a_batch_is_taken_or_refused_by_itself(
+    stage: Stage, framed: bool, monkeypatch: pytest.MonkeyPatch
+):
+    """Also beside other uploads, when it comes again, and when the round is over; the general way comes to the same."""
+    if not framed:
+        monkeypatch.setattr(Frame, "sender", lambda *_: None)
     record = stage.round(multiplier=0.0)
     stage.open(record)
     good = [stage.reports(record, person) for person in stage.people]
