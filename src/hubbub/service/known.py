@@ -43,7 +43,7 @@ def parsed_round(study: bytes, data: bytes) -> tuple[RoundRecord, Study]:
 def joined(opening: bytes, key: PrivateKey, study: bytes, client: str, position: int) -> Session:
     """The session of an enrolment, by its short name and ready for reports; or CannotOpen."""
     session = join_session(opening, key, study, client, position).short()
-    _ = session.cipher
+    session.prepare()
     return session
 
 

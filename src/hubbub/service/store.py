@@ -50,7 +50,7 @@ _HELD = select(tables.reports.c.client, tables.reports.c.mark).where(
     tables.reports.c.round == bindparam("round"), tables.reports.c.client.in_(bindparam("names", expanding=True))
 )
 _INSERT_REPORTS = "INSERT INTO reports (round, client, samples, mark, sealed, other) VALUES"
-ReportRow = tuple[str, int, bytearray, bytearray, str]
+ReportRow = tuple[str, int, str, bytearray, str]
 """Client, samples, mark, the sealed share, the client's event or "". SQLite's driver takes a bytearray as it is; for
 bytes or None it first looks for an adapter, which takes nearly as long as writing them."""
 
@@ -208,9 +208,9 @@ def bind_clients(connection: Connection, rows: Sequence[Mapping[str, object]]) -
         raise Problem("not-ready", "a client of this group is being enrolled at the same time; send it again")
 
 
-def held_marks(connection: Connection, round_id: int, names: Sequence[str]) -> dict[str, bytes | bytearray]:
+def held_marks(connection: Connection, round_id: int, names: Sequence[str]) -> dict[str, str]:
     """What has been accepted already of these clients."""
-    found = dict[str, bytes | bytearray]()
+    found = dict[str, str]()
     for start in range(0, len(names), _AT_ONCE):
         rows = connection.execute(_HELD, {"round": round_id, "names": names[start : start + _AT_ONCE]})
         found.update((row.client, row.mark) for row in rows)

@@ -55,7 +55,7 @@ reports = Table(
     Column("round", Integer, primary_key=True, autoincrement=False),
     Column("client", String(128), primary_key=True),
     Column("samples", Integer, nullable=False),  # that it holds
-    Column("mark", LargeBinary, nullable=False),  # which report of the client it is
+    Column("mark", String(32), nullable=False),  # which report of the client it is
     Column("sealed", LargeBinary),  # scrubbed after release or refusal
     Column("other", String(64), nullable=False),  # the client's event, if it named one
     ForeignKeyConstraint(["round"], ["rounds.id"]),

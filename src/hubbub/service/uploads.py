@@ -62,16 +62,18 @@ def _check(node: Node, study_id: str, number: int, uploads: Sequence[Upload]) ->
     """Every report that its client sealed for this round and this Compute."""
     compute = node.known.round(study_id, number)
     frame = Frame(compute.study.digest, number, compute.index, compute.study.plan(number).dimension)
-    bodies = [(body, frame.sender(body), upload.other) for upload in uploads for body in upload.reports]
-    members = node.known.members(study_id, [sender[0] for _, sender, _ in bodies if sender is not None])
-    checked = list[Problem | ReportRow]()
-    for body, sender, other in bodies:
-        member = None if sender is None else members.get(sender[0])
-        sealed = None if sender is None or member is None else frame.sealed(body, sender[1], member.session)
-        if member is None or sealed is None:
-            checked.append(_read(node, study_id, compute, body, other or ""))
-        else:
-            checked.append((member.client, member.samples, mark_of(sealed), sealed, other or ""))
+    senders = [[frame.sender(body) for body in upload.reports] for upload in uploads]
+    names = [sender[0] for each in senders for sender in each if sender is not None]
+    members, checked = node.known.members(study_id, names), list[Problem | ReportRow]()
+    for upload, some in zip(uploads, senders, strict=True):
+        other = upload.other or ""
+        for body, sender in zip(upload.reports, some, strict=True):
+            member = None if sender is None else members.get(sender[0])
+            sealed = None if sender is None or member is None else frame.sealed(body, sender[1], member.session)
+            if member is None or sealed is None:
+                checked.append(_read(node, study_id, compute, body, other))
+            else:
+                checked.append((member.client, member.samples, mark_of(sealed), sealed, other))
     return checked
 
 
@@ -106,30 +108,40 @@ def _write(
         if row.state == "refused":
             gone = Problem("round-refused", f"round {number} was refused ({row.reason}); reports are deleted")
             return [item if isinstance(item, Problem) else gone for item in checked]
+        good = [item for item in checked if not isinstance(item, Problem)]
         is_open = row.state == "open" and node.clock() < row.deadline
-        held = dict[str, bytes | bytearray]()
         if looking or not is_open:
-            names = [item[0] for item in checked if not isinstance(item, Problem)]
-            held = db.held_marks(connection, row.id, names)
-        fresh, outcomes, repeated = list[ReportRow](), list[Outcome](), 0
-        for item in checked:
-            if isinstance(item, Problem):
-                outcomes.append(item)
-                continue
-            client, samples, mark, _, _ = item
-            before = held.get(client)
-            if before is None and is_open:
-                held[client] = mark
-                fresh.append(item)
-                outcomes.append(Taken(samples, new=True))
-            elif before == mark:
-                repeated += 1
-                outcomes.append(Taken(samples, new=False))
-            else:
-                outcomes.append(_late() if before is None else _second(client))
+            held = db.held_marks(connection, row.id, [item[0] for item in good])
+            fresh, outcomes = _compared(checked, held, is_open)
+        else:
+            fresh = good
+            outcomes = [item if isinstance(item, Problem) else Taken(item[1], new=True) for item in checked]
         db.add_reports(connection, row.id, fresh)
+        repeated = 0 if fresh is good else sum(isinstance(each, Taken) for each in outcomes) - len(fresh)
         db.add_counts(connection, {"accepted": len(fresh), "repeated": repeated})
         return outcomes
+
+
+def _compared(
+    checked: Sequence[Problem | ReportRow], held: dict[str, str], is_open: bool
+) -> tuple[list[ReportRow], list[Outcome]]:
+    """What is new, and what becomes of everything, where reports with these marks are held."""
+    fresh, outcomes = list[ReportRow](), list[Outcome]()
+    for item in checked:
+        if isinstance(item, Problem):
+            outcomes.append(item)
+            continue
+        client, samples, mark, _, _ = item
+        before = held.get(client)
+        if before is not None:
+            outcomes.append(Taken(samples, new=False) if before == mark else _second(client))
+        elif not is_open:
+            outcomes.append(_late())
+        else:
+            held[client] = mark
+            fresh.append(item)
+            outcomes.append(Taken(samples, new=True))
+    return fresh, outcomes
 
 
 def _late() -> Problem:
