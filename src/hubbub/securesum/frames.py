@@ -39,9 +39,9 @@ class Frame:
         first, end = start + 4, len(report) - len(session.name)
         if report[end:] != session.name or int.from_bytes(report[start:first], "big") != end - first:
             return None
-        sealed = bytearray(report[first:end])
+        sealed = report[first:end]
         try:
             share = session.open_bytes(sealed, self._info + report[len(self._head) : start])
         except CannotOpen:
             return None
-        return sealed if len(share) == self._sizes.get(share[:SHARE_HEADER]) else None
+        return bytearray(sealed) if len(share) == self._sizes.get(share[:SHARE_HEADER]) else None

@@ -44,7 +44,7 @@ class Session:
         """Decrypt, or raise CannotOpen: one error for every failure."""
         return self.open_bytes(sealed, context.info())
 
-    def open_bytes(self, sealed: bytes | bytearray, info: bytes) -> bytes:
+    def open_bytes(self, sealed: bytes, info: bytes) -> bytes:
         """The same, where the context's bytes are at hand."""
         try:
             return self.cipher.decrypt(sealed[:_NONCE], sealed[_NONCE:], info)

@@ -280,12 +280,12 @@ def _taken(outcome: Taken) -> Response:
 
 def _batch(face: Face, outcomes: Sequence[Outcome]) -> Response:
     """Each report of a batch is taken or refused by itself."""
-    taken = [outcome for outcome in outcomes if isinstance(outcome, Taken)]
     refused = [(place, outcome) for place, outcome in enumerate(outcomes) if isinstance(outcome, Problem)]
+    taken = [outcome for outcome in outcomes if isinstance(outcome, Taken)]
     for _, problem in refused:
         face.counts.add(f"rejected:{problem.code}")
     return _json({
-        "taken": len(taken), "new": sum(each.new for each in taken), "samples": sum(each.samples for each in taken),
+        "taken": len(taken), "new": sum([new for _, new in taken]), "samples": sum([samples for samples, _ in taken]),
         "refused": [{"report": place, "code": each.code, "detail": str(each)} for place, each in refused],
     })  # fmt: skip
 
