@@ -71,12 +71,9 @@ def dies_at(compute: LocalCompute, point: str) -> Iterator[threading.Event]:
 def rows_of(compute: LocalCompute, table, study: str) -> list:
     engine = create_engine(f"sqlite:///{compute.folder / 'compute.db'}", poolclass=NullPool)  # the file may be replaced
     with engine.connect() as connection:
-        rows = (
-            select(table)
-            if "study" in table.c
-            else select(table).join(tables.rounds, table.c.round == tables.rounds.c.id)
-        )
-        studied = table if "study" in table.c else tables.rounds
+        studied, rows = table, select(table)
+        if table is tables.reports:
+            studied, rows = tables.rounds, rows.join(tables.rounds, table.c.round == tables.rounds.c.id)
         return list(connection.execute(rows.where(studied.c.study == study)).all())
 
 

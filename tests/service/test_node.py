@@ -16,6 +16,7 @@ from hubbub.securesum import Frame
 from hubbub.service import agreement, node, status, tables
 from hubbub.service import store as db
 from hubbub.service.canonical import digest, read_signed, sign_record, stamp
+from hubbub.service.known import Known
 from hubbub.service.metrics import Counts
 from hubbub.service.problems import Problem
 from hubbub.service.records import CloseRecord, RosterRecord
@@ -187,13 +188,24 @@ def test_good_reports_are_taken_beside_bad_ones(stage: Stage):
     assert outcomes[3] == Taken(1, True)
 
 
+def test_many_strangers_in_a_batch_cost_one_look(stage: Stage, monkeypatch: pytest.MonkeyPatch):
+    record, looks = stage.round(), list[list[str]]()
+    stage.open(record)
+    strangers = [stage.reports(record, Person(f"stranger-{i}"))[0] for i in range(20)]
+    load = Known._load
+    monkeypatch.setattr(Known, "_load", lambda known, study, names: looks.append(names) or load(known, study, names))
+    outcomes = stage.accept(0, [stage.upload(record, *strangers, b"nonsense", strangers[0][:-1])])
+    assert [outcome.code for outcome in outcomes] == ["unknown-client"] * 20 + ["malformed"] * 2
+    assert len(looks) == 1
+
+
 @pytest.mark.parametrize("framed", [True, False], ids=["in a frame", "the general way"])
 def test_each_report_of_a_batch_is_taken_or_refused_by_itself(
     stage: Stage, framed: bool, monkeypatch: pytest.MonkeyPatch
 ):
     """Also beside other uploads, when it comes again, and when the round is over; the general way comes to the same."""
     if not framed:
-        monkeypatch.setattr(Frame, "sender", lambda *_: None)
+        monkeypatch.setattr(Frame, "sealed", lambda *_: None)
     record = stage.round(multiplier=0.0)
     stage.open(record)
     good = [stage.reports(record, person) for person in stage.people]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import islice
 from typing import NamedTuple
@@ -14,6 +14,7 @@ from hubbub.roles import Compute, check_address, open_report
 from hubbub.securesum import Frame, decode_report, mark_of
 from hubbub.service import store as db
 from hubbub.service.inbox import by_place
+from hubbub.service.known import Member
 from hubbub.service.node import Node
 from hubbub.service.problems import Problem
 from hubbub.service.store import ReportRow
@@ -71,21 +72,24 @@ def _check(node: Node, study_id: str, number: int, uploads: Sequence[Upload]) ->
             member = None if sender is None else members.get(sender[0])
             sealed = None if sender is None or member is None else frame.sealed(body, sender[1], member.session)
             if member is None or sealed is None:
-                checked.append(_read(node, study_id, compute, body, other))
+                checked.append(_read(compute, members, body, other))
             else:
                 checked.append((member.client, member.samples, mark_of(sealed), sealed, other))
     return checked
 
 
-def _read(node: Node, study_id: str, compute: Compute, body: bytes, other: str) -> Problem | ReportRow:
-    """The general way, one check after the other: it says why a report is not taken."""
+def _read(compute: Compute, members: Mapping[str, Member], body: bytes, other: str) -> Problem | ReportRow:
+    """The general way, one check after the other: it says why a report is not taken.
+
+    The members are those whom the frame has found; where it found nobody, a check fails before they are asked.
+    """
     try:
         report = decode_report(body)
-        member = node.known.members(study_id, [report.client]).get(report.client)
         check_address(compute, report)
-        if member is None:
+        member = members.get(report.client)
+        if report.opening and member is None:
             return Problem("unknown-client", f"client must be enrolled, got client={report.client}; enrol it first")
-        if report.opening != member.session.opening:
+        if member is None or report.opening != member.session.opening:
             return Problem("wrong-session", "report must be sealed in the session that its client enrolled with")
         open_report(compute, report, partial(member.session.open, report.sealed))
     except MalformedMessage as error:
