@@ -20,7 +20,7 @@ from hubbub.privacy import Budget, PrivacyReport, Release, split
 from hubbub.privacy.report import Round
 from hubbub.statistics import Box, Statistic
 from hubbub.statistics.bounds import positive
-from hubbub.statistics.preparation import clip, constant, scale, shift, shorten
+from hubbub.statistics.preparation import constant, scale, shift
 
 KIND = "linear regression"
 
@@ -93,9 +93,9 @@ class RegressionPlan:
         multipliers = split(budget, shares(self.x_norm))
         label, multiplier = LABELS[len(done)], multipliers[len(done)]
         if not done:
-            return NextRound(label, self._first(), multiplier, tuple(self._bounding()))
+            return NextRound(label, self._first(), multiplier, (shift(self._middle()),))
         found = found_columns(self._first(), done[0], self.intercept)
-        steps = [*self._bounding(), shift(found.centre), scale(found.scale)]
+        steps = [shift(self._middle()), shift(found.centre), scale(found.scale)]
         statistic = regression_statistic(clients, self._box(), multiplier, self.intercept)
         return NextRound(label, statistic, multiplier, tuple([*steps, constant()] if self.intercept else steps))
 
@@ -124,12 +124,3 @@ class RegressionPlan:
 
     def _first(self) -> Statistic:
         return column_statistic(self._box(), self.x_norm)
-
-    def _bounding(self) -> list[dict[str, object]]:
-        """From a raw row to the bounded, centred one that the first round sees."""
-        box = self._box()
-        assert box.y is not None
-        bounded = clip(np.array([*box.x, box.y]))
-        return [shift(self._middle()), bounded] if self.x_norm is None else [
-            shift(self._middle()), shorten(self.x_norm), bounded
-        ]  # fmt: skip

@@ -75,7 +75,7 @@ def sample_posterior(
     posterior probabilities compare the models. Post-processing: free, and the seed is harmless.
     """
     prior = prior or Prior()
-    kept = _kept(released) if prior.scale is not None else 1.0
+    kept = released.left_by_clipping if prior.scale is not None else 1.0  # so that the prior meets it in its units
     target = _Target(released, prior.shortened(kept), models)
     chains, burn, most = _effort(target.p)
     keep = min(-(-draws // chains), most)
@@ -95,8 +95,8 @@ def sample_posterior(
     chosen = walk.rng.choice(weights.size, draws, p=weights)
     beta, s2, square, S = beta[chosen], s2[chosen], square[chosen], S[chosen]
     attenuation, growth = clipped_target(square, target.bound)
-    # what clipping y took away lies between nothing and what it takes from normal data: anything in between
-    share = walk.rng.uniform(size=draws)
+    # what clipping y took away lies between nothing and what it takes from normal data, and rather near the latter
+    share = np.sqrt(walk.rng.uniform(size=draws))
     left = 1 - share * (1 - attenuation) if prior.scale is None else np.full(draws, kept)
     coefficients, intercept = released.original(beta / left[:, None])
     # of the residual variance it took at least that much, up to half as much again
@@ -104,12 +104,6 @@ def sample_posterior(
     residual = grown / released.shortening(S) * released.columns.scale[-1] ** 2
     effective = float(1 / np.sum(weights**2) / weights.size)
     return Draws(coefficients, intercept, residual, effective, walk.probabilities / keep)
-
-
-def _kept(released: Released) -> float:
-    """What clipping y is taken to have left of the coefficients, where a prior in the data's units is to meet them."""
-    assert released.ball.y is not None
-    return (1 + float(clipped_target(np.array(released.mean_square), released.ball.y)[0])) / 2
 
 
 def _effort(p: int) -> tuple[int, int, int]:
@@ -134,6 +128,8 @@ class _Target:
         self.yy_noise = (self.noise / released.ball.weight**2) ** 2
         self.bound = released.ball.y
         self.most = released.n * released.ball.radius**2
+        # in a ball that cannot hold the constant every row was shortened to its radius: the trace is known
+        self.full = released.intercept and released.ball.radius <= 1
         doubt = 2 * np.maximum(released.columns.doubt, _DOUBT)
         self.doubt = np.concatenate([np.full(first, 2 * _DOUBT), doubt])  # of log S_jj, and last of log n V
         open_ = min(1.0, self.noise / self.most / _OPEN)  # many clients find their columns, whatever the shape
@@ -199,7 +195,7 @@ class _Target:
 
     def log_likelihood(self, S: Floats, hyper: Floats, model: NDArray[np.intp]) -> Floats:
         """Of the noisy q and y'y; minus infinity where S is not possible."""
-        possible = (np.trace(S, axis1=-2, axis2=-1) <= self.most) & _positive(S)
+        possible = (np.trace(S, axis1=-2, axis2=-1) <= self.most * (1 + 1e-9)) & _positive(S)
         found = np.full(S.shape[0], -np.inf)
         if possible.any():
             found[possible] = self.parts(S[possible], hyper[possible], model[possible])[0]
@@ -232,6 +228,12 @@ class _Target:
         """The prior of how far columns lie from zero."""
         return np.asarray(-0.5 * np.sum((away / np.maximum(self.off_centre, 1e-12)) ** 2, axis=-1))
 
+    def kept(self, change: Floats) -> Floats:
+        """A change of S that leaves the trace as it is, where that is known."""
+        if not self.full:
+            return change
+        return np.asarray(change - np.trace(change, axis1=-2, axis2=-1)[:, None, None] / self.p * self.eye)
+
     def pattern(self, away: Floats, inner: Floats | None = None) -> Floats:
         """What S looks like a priori, in units of its level, where columns lie `away` from zero (`inner` if not)."""
         shift = np.broadcast_to(self.eye, (len(away), self.p, self.p)).copy()
@@ -253,8 +255,8 @@ class _Walk:
         loose = self._symmetric() * 0.2 / np.sqrt(p) * (1 - target.eye)
         self.away = self._first_guess()
         self.S = np.exp(self.level)[:, None, None] * target.pattern(self.away, target.eye + loose)
-        room = 0.9 * target.most / np.maximum(np.trace(self.S, axis1=-2, axis2=-1), 1e-300)
-        self.S *= np.minimum(1.0, room)[:, None, None]
+        room = target.most / np.maximum(np.trace(self.S, axis1=-2, axis2=-1), 1e-300)
+        self.S *= (room if target.full else np.minimum(1.0, 0.9 * room))[:, None, None]
         self.hyper = np.column_stack([self.level + rng.normal(0, 0.3, chains), rng.normal(0, 1, chains)])
         self.model = rng.integers(len(target.models), size=chains)
         self.likelihood = target.log_likelihood(self.S, self.hyper, self.model)
@@ -342,7 +344,7 @@ class _Walk:
             proposed = away + jump * (rng.uniform(size=away.shape) < rng.choice([0.3, 1.0]))
             level = np.exp(self.level[mine])[:, None, None]
             old, new = level * target.pattern(away), level * target.pattern(proposed)
-            moved, likelihood = (S + new - old, None) if carry else (S, self.likelihood[mine])
+            moved, likelihood = (S + target.kept(new - old), None) if carry else (S, self.likelihood[mine])
             gain = target.log_centres(proposed) - target.log_centres(away)
             gain += target.log_diagonal(moved, np.diagonal(new, axis1=-2, axis2=-1))
             gain -= target.log_diagonal(S, np.diagonal(old, axis1=-2, axis2=-1))
@@ -387,6 +389,10 @@ class _Walk:
         trust = prior / (prior + target.noise**2)
         mean = expected * (1 - trust) + trust * target.S
         other = self._symmetric() * np.sqrt(trust) * target.noise
+        if target.full:  # given the trace
+            share = np.where(eye > 0, trust, 0.0) / np.trace(trust, axis1=-2, axis2=-1)[:, None, None]
+            mean += share * (target.most - np.trace(mean, axis1=-2, axis2=-1))[:, None, None]
+            other -= share * np.trace(other, axis1=-2, axis2=-1)[:, None, None]
         here = self.S - mean
         least = self.likelihood + target.log_shape(self.S, center) + np.log(self.rng.uniform(size=chains))
         angle = self.rng.uniform(0, 2 * np.pi, chains)

@@ -54,6 +54,13 @@ class Released:
         assert self.sums.yy is not None
         return max(self.sums.yy, self.noise_std / self.ball.weight**2, 1e-12 * self.n) / self.n
 
+    @property
+    def left_by_clipping(self) -> float:
+        """What clipping y is taken to have left of the coefficients: two thirds of a normal target's loss count."""
+        assert self.ball.y is not None
+        attenuation, _ = clipped_target(np.array(self.mean_square), self.ball.y)
+        return 1 - 2 / 3 * (1 - float(attenuation))
+
     def shortening(self, S: Floats) -> Floats:
         """Mean squared factor by which rows were shortened: what became of the constant 1, or else of unit columns."""
         if self.intercept:

@@ -23,6 +23,7 @@ from hubbub.models.rounds import Engine, Rounds
 from hubbub.privacy import Ledger, Release
 from hubbub.privacy.report import Round
 from hubbub.statistics import Ball, Box, ColumnHistogram, Regression, Spread, Stacked, Statistic
+from hubbub.statistics.preparation import FAR
 
 _COLUMNS_SHARE = 0.1  # of the squared signal for the first round ...
 _SPREAD_COLUMNS_SHARE = 0.18  # ... which is to find means as well where rows have a bounded length,
@@ -69,7 +70,7 @@ def fit_scaled(
     scale, and their means are released themselves.
     """
     width = bound.features + 1
-    rows = each_block(_checked(rows, width), partial(_bounded, bound=bound, norm=norm), width)
+    rows = _checked(rows, width)
     first = column_statistic(bound, norm)
     with Rounds(engine, ledger, list(zip(LABELS, multipliers, strict=True))) as rounds:
         columns = found_columns(first, rounds.run(rows, first), intercept)
@@ -131,7 +132,8 @@ def choose_ball(clients: int, columns: int, multiplier: float) -> Ball:
     plenty = math.log(max(clients / (max(multiplier, 1e-6) * columns), math.e))
     size = max(0.3, 0.22 * plenty)
     radius = size * math.sqrt(columns)
-    y = min(size, 1.0) * max(0.95, 0.55 * plenty - 0.8)  # rows of that radius are shortened by about min(size, 1)
+    # rows of that radius are shortened by about min(size, 1)
+    y = min(size, 1.0) * max(0.95, 0.43 + 0.29 * plenty, 0.55 * plenty - 0.8)
     return Ball(radius, columns, y=y, weight=radius / y)
 
 
@@ -145,15 +147,8 @@ def _checked(rows: Floats | LazyRows, columns: int) -> Floats | LazyRows:
 
 def _standard(rows: Floats, columns: Columns, intercept: bool) -> Floats:
     standard = (rows - columns.centre) / columns.scale
+    np.clip(standard, -FAR, FAR, out=standard)
     return np.hstack([np.ones((rows.shape[0], 1)), standard]) if intercept else standard
-
-
-def _bounded(rows: Floats, bound: Box, norm: float | None) -> Floats:
-    if norm is None:
-        return bound.apply(rows)
-    assert bound.y is not None
-    length = np.linalg.norm(rows[:, :-1], axis=1, keepdims=True)
-    return np.hstack([rows[:, :-1] * (norm / np.maximum(length, norm)), np.clip(rows[:, -1:], -bound.y, bound.y)])
 
 
 def _columns(statistic: Statistic, release: Release, centre: bool) -> Columns:

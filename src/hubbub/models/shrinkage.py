@@ -74,20 +74,20 @@ def shrinkage_posterior(gram: Released) -> ShrinkagePosterior:
 
 
 def in_original_units(posterior: ShrinkagePosterior, gram: Released) -> ShrinkagePosterior:
-    """Undo the standardisation, the clipping of y (half of what it takes from normal data), and the shortening.
+    """Undo the standardisation, the clipping of y (two thirds of what it takes from normal data), and the shortening.
 
     The last coefficient is the intercept where there is one. Rows were shortened into the ball, x and y alike, which
     leaves coefficients as they are but makes residuals smaller.
     """
     assert gram.ball.y is not None
-    attenuation, growth = clipped_target(np.array(gram.mean_square), gram.ball.y)
+    _, growth = clipped_target(np.array(gram.mean_square), gram.ball.y)
     first, d = int(gram.intercept), gram.features
     turn = np.zeros((d + 1, gram.sums.xy.size))
     turn[:d, first:] = np.diag(gram.factors)
     if first:
         turn[d, 0] = gram.columns.scale[-1]
         turn[d, first:] = -gram.factors * gram.columns.centre[:-1]
-    turn /= (1 + float(attenuation)) / 2
+    turn /= gram.left_by_clipping
     beta = posterior.coefficients
     mean, covariance = turn @ beta.mean, turn @ beta.covariance @ turn.T
     if first:

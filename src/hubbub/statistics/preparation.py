@@ -16,7 +16,7 @@ from hubbub.errors import InvalidInput
 
 Steps = Sequence[Mapping[str, Any]]
 MOST_STEPS = 16
-_FAR = 1e100  # beyond any bound; its square is a number still
+FAR = 1e100  # beyond any bound; its square is a number still
 
 
 def shift(by: Floats) -> dict[str, object]:
@@ -58,7 +58,7 @@ def prepare(rows: Floats, steps: Steps) -> Floats:
             raise InvalidInput(
                 f"step must be one of {known} and fit {rows.shape[1]} columns, got step={str(step)[:120]}"
             ) from None
-        rows = np.clip(np.nan_to_num(rows), -_FAR, _FAR)
+        rows = np.clip(np.nan_to_num(rows), -FAR, FAR)
     return rows
 
 
