@@ -137,12 +137,12 @@ def choose_ball(clients: int, columns: int, multiplier: float) -> Ball:
     return Ball(radius, columns, y=y, weight=radius / y)
 
 
-def _checked(rows: Floats | LazyRows, columns: int) -> Floats | LazyRows:
+def _checked(rows: Floats | LazyRows, columns: int) -> Floats:
     if isinstance(rows, np.ndarray):
         return finite_rows("rows", rows, columns)
     if rows.shape[1] != columns:
         raise invalid("rows", f"a table with {columns} columns", f"{rows.shape[1]} columns", "check the columns")
-    return rows
+    return rows  # type: ignore[return-value]  # as in each_block
 
 
 def _standard(rows: Floats, columns: Columns, intercept: bool) -> Floats:
