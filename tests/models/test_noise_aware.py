@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import kstest
 
 from hubbub.models.columns import Columns
-from hubbub.models.noise_aware import _LEAST_LEVEL, _OFF_DIAGONAL, Prior, _Target, sample_posterior
+from hubbub.models.noise_aware import _LEAST_LEVEL, _OFF_DIAGONAL, Prior, _Target, _Walk, sample_posterior
 from hubbub.models.released import Released, clipped_target
 from hubbub.statistics import Ball, Gram
 
@@ -36,7 +36,9 @@ def simulate(rng: np.random.Generator, shape: Released, models: list[list[int]] 
         expected = np.exp(level) * target.pattern(target.off_centre * rng.standard_normal((1, p)))[0]
         S = expected + off * symmetric(rng, p)
         np.fill_diagonal(S, np.diag(expected) * np.exp(target.doubt[:-1] * rng.standard_normal(p)))
-        if np.linalg.eigvalsh(S)[0] > 0 and np.trace(S) <= target.most:
+        # where the trace is known, draws that come close to it are taken for draws given it
+        if (0.98 * target.most if target.full else 0.0) <= np.trace(S) <= target.most and np.linalg.eigvalsh(S)[0] > 0:
+            S *= target.most / np.trace(S) if target.full else 1.0
             break
     hyper = np.array([[level + target.doubt[-1] * rng.standard_normal(), rng.logistic()]])
     model = int(rng.integers(len(target.models)))
@@ -58,6 +60,7 @@ def simulate(rng: np.random.Generator, shape: Released, models: list[list[int]] 
 @pytest.mark.parametrize(
     ("p", "n", "noise", "radius", "intercept", "studies", "doubt"),
     [(2, 300, 8.0, 0.7, False, 50, 0.3), (3, 1000, 30.0, 1.4, True, 50, 0.3), (6, 500, 15.0, 1.2, False, 30, 0.3),
+     (3, 300, 20.0, 0.99, True, 50, 0.6),
      pytest.param(4, 500, 20.0, 1.2, True, 60, 0.9, marks=pytest.mark.long)],
 )  # fmt: skip
 def test_ranks_of_the_truth_are_uniform(
@@ -134,6 +137,26 @@ def test_hopeless_noise_gives_the_prior(n: int, p: int, noise: float, rng: np.ra
     width = np.ptp(np.quantile(draws.coefficients, [0.05, 0.95], axis=0), axis=0)
     assert (middle < width / 2).all()  # zero is well inside
     assert 0.1 / np.sqrt(p) < np.median(width) < 20 / np.sqrt(p)
+
+
+def test_where_no_row_fits_the_ball_the_trace_is_known(rng: np.random.Generator):
+    """Every row (1, x) is longer than the radius: the sum of their squared lengths is n R^2, whatever the noise."""
+    n, radius = 300, 0.9
+    X = np.column_stack([np.ones(n), rng.standard_normal((n, 2))])
+    u = X * (radius / np.linalg.norm(X, axis=1, keepdims=True))
+    y = u @ np.array([0.0, 0.8, -0.8]) + 0.1 * rng.standard_normal(n)
+    assert np.trace(u.T @ u) == pytest.approx(n * radius**2)
+    noisy = u.T @ u - 30 * np.eye(3)  # the noise took away most of the two columns
+    data = released(noisy, u.T @ y, float(y @ y), n, 25.0, 3.0, radius, intercept=True, doubt=0.9)
+    target = _Target(data, Prior(), None)
+    walk = _Walk(target, 40, rng)
+    for _ in range(60):
+        walk.sweep()
+        np.testing.assert_allclose(np.trace(walk.S, axis1=1, axis2=2), n * radius**2)
+    assert target.centre_moves  # those move S, too
+    found = sample_posterior(data, draws=2000, seed=1).coefficients
+    loose = sample_posterior(replace(data, ball=replace(data.ball, radius=1.01)), draws=2000, seed=1).coefficients
+    assert np.all(found.std(axis=0) < loose.std(axis=0))
 
 
 def test_the_same_release_gives_the_same_posterior():

@@ -70,7 +70,7 @@ def fit_scaled(
     scale, and their means are released themselves.
     """
     width = bound.features + 1
-    rows = _checked(rows, width)
+    rows = each_block(_checked(rows, width), _within_reach, width)
     first = column_statistic(bound, norm)
     with Rounds(engine, ledger, list(zip(LABELS, multipliers, strict=True))) as rounds:
         columns = found_columns(first, rounds.run(rows, first), intercept)
@@ -137,17 +137,20 @@ def choose_ball(clients: int, columns: int, multiplier: float) -> Ball:
     return Ball(radius, columns, y=y, weight=radius / y)
 
 
-def _checked(rows: Floats | LazyRows, columns: int) -> Floats:
+def _checked(rows: Floats | LazyRows, columns: int) -> Floats | LazyRows:
     if isinstance(rows, np.ndarray):
         return finite_rows("rows", rows, columns)
     if rows.shape[1] != columns:
         raise invalid("rows", f"a table with {columns} columns", f"{rows.shape[1]} columns", "check the columns")
-    return rows  # type: ignore[return-value]  # as in each_block
+    return rows
+
+
+def _within_reach(rows: Floats) -> Floats:
+    return np.clip(rows, -FAR, FAR)  # so that squares stay numbers; the bounds come with the statistics
 
 
 def _standard(rows: Floats, columns: Columns, intercept: bool) -> Floats:
     standard = (rows - columns.centre) / columns.scale
-    np.clip(standard, -FAR, FAR, out=standard)
     return np.hstack([np.ones((rows.shape[0], 1)), standard]) if intercept else standard
 
 
