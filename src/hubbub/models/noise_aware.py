@@ -31,7 +31,7 @@ _OFF_DIAGONAL = (0.003, 1.0)  # deviation of an off-diagonal term, of the larges
 _LEAST_LEVEL = 1e-3  # of the largest
 _MOST_STEPS = 60  # of shrinking one slice; then the chain stays where it is
 _HYPER_MOVES = 3
-_GROWTH = 1.5  # of the residual variance, up to which all that clipping takes from normal data is put back
+_MORE, _GROWTH = 1.5, 1.5  # of what clipping takes from a normal target's variance this much is put back, up to a growth
 _CENTRED, _OFF_CENTRE = 0.3, 2.0  # doubt up to which a column counts as centred; what more of it means ...
 _OPEN = 0.03  # ... where the noise is at least this part of all that can be seen
 
@@ -99,8 +99,8 @@ def sample_posterior(
     share = np.sqrt(walk.rng.uniform(size=draws))
     left = 1 - share * (1 - attenuation) if prior.scale is None else np.full(draws, kept)
     coefficients, intercept = released.original(beta / left[:, None])
-    # of the residual variance it took at least that much, up to half as much again
-    grown = s2 * np.maximum(1 + share * (growth - 1), np.minimum(growth, _GROWTH))
+    # of the residual variance it took more: most targets have longer tails than a normal one
+    grown = s2 * np.maximum(1 + share * (growth - 1), np.minimum(1 + _MORE * (growth - 1), _GROWTH))
     residual = grown / released.shortening(S) * released.columns.scale[-1] ** 2
     effective = float(1 / np.sum(weights**2) / weights.size)
     return Draws(coefficients, intercept, residual, effective, walk.probabilities / keep)
