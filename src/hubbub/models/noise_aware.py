@@ -31,7 +31,7 @@ _OFF_DIAGONAL = (0.003, 1.0)  # deviation of an off-diagonal term, of the larges
 _LEAST_LEVEL = 1e-3  # of the largest
 _MOST_STEPS = 60  # of shrinking one slice; then the chain stays where it is
 _HYPER_MOVES = 3
-_MORE, _GROWTH = 1.5, 1.5  # of what clipping takes from a normal target's variance this much is put back, up to a growth
+_MORE, _GROWTH = 1.5, 1.5  # of what clipping takes from a normal target's variance so much is put back; most growth
 _CENTRED, _OFF_CENTRE = 0.3, 2.0  # doubt up to which a column counts as centred; what more of it means ...
 _OPEN = 0.03  # ... where the noise is at least this part of all that can be seen
 

@@ -133,7 +133,7 @@ def choose_ball(clients: int, columns: int, multiplier: float) -> Ball:
     size = max(0.3, 0.22 * plenty)
     radius = size * math.sqrt(columns)
     # rows of that radius are shortened by about min(size, 1)
-    y = min(size, 1.0) * max(0.95, 0.43 + 0.29 * plenty, 0.55 * plenty - 0.8)
+    y = min(size, 1.0) * max(0.95, 0.43 * plenty - 0.2, 0.55 * plenty - 0.8)
     return Ball(radius, columns, y=y, weight=radius / y)
 
 
