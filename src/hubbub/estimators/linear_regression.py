@@ -50,7 +50,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
     ----------
     budget : what one fit may spend; default (epsilon=1, delta=1e-5).
     x_bound, y_bound : public bounds. A number c means |x_j| <= c, a pair (low, high) an interval; x_bound can also be
-        a list with one of these per column. Left out, they are taken from the data with a PrivacyLeakWarning.
+        a list with one of these per column. The method "auto" shortens a row that lies beyond them as a whole, the
+        others clip it. Left out, they are taken from the data with a PrivacyLeakWarning.
     x_norm : public bound of a row's Euclidean length, in place of x_bound, for columns of one kind (unit rows, say).
     fit_intercept : "auto" is True for the method "auto" (which then centres columns privately, too) and False for
         the others, which take columns and target to be centred.
