@@ -199,6 +199,20 @@ def test_many_strangers_in_a_batch_cost_one_look(stage: Stage, monkeypatch: pyte
     assert len(looks) == 1
 
 
+def test_a_small_memory_costs_time_and_nothing_else(stage: Stage, monkeypatch: pytest.MonkeyPatch):
+    """Members are forgotten where there are too many, the oldest first, and read again from the store."""
+    monkeypatch.setattr("hubbub.service.known._MOST_MEMBERS", 2)
+    record, known = stage.round(multiplier=0.0), stage.nodes[0].known
+    study = stage.upload(record).study
+    stage.open(record)
+    first, *_, last = known.members(study, [person.name for person in stage.people]).values()
+    known.remember("another study", first)
+    assert dict(known.remembered(study)) == {last.client: last}
+    assert dict(known.remembered("another study")) == {first.client: first}
+    reports = [stage.reports(record, person)[0] for person in stage.people]
+    assert stage.accept(0, [stage.upload(record, *reports)]) == [Taken(1, True)] * len(reports)
+
+
 @pytest.mark.parametrize("framed", [True, False], ids=["in a frame", "the general way"])
 def test_each_report_of_a_batch_is_taken_or_refused_by_itself(
     stage: Stage, framed: bool, monkeypatch: pytest.MonkeyPatch

@@ -17,15 +17,17 @@ class Frame:
     """What the reports to one Compute in one round have in common."""
 
     def __init__(self, study: bytes, number: int, compute: int, dimension: int) -> None:
-        self._head, self._info = session_head(study, number), info_head(study, number)
+        head = session_head(study, number)
+        self._start, self._info = len(head), info_head(study, number)
+        self._head = head + bytes(3)  # of the length of the name, which is short
         self._compute, self._sizes = pack(compute.to_bytes(2, "big")), share_sizes(dimension)
 
     def sender(self, report: bytes) -> tuple[str, int] | None:
         """The client that a report is from, where it is for this round and this Compute, and where its name ends."""
         if not report.startswith(self._head):
             return None
-        start = len(self._head) + 4
-        end = start + int.from_bytes(report[start - 4 : start], "big")
+        start = self._start + 4
+        end = start + (report[start - 1] if len(report) > start else 0)
         if not start < end <= start + MOST_CLIENT_BYTES or not report.startswith(self._compute, end):
             return None
         try:
@@ -41,7 +43,7 @@ class Frame:
             return None
         sealed = report[first:end]
         try:
-            share = session.open_bytes(sealed, self._info + report[len(self._head) : start])
+            share = session.open_bytes(sealed, self._info + report[self._start : start])
         except CannotOpen:
             return None
         return bytearray(sealed) if len(share) == self._sizes.get(share[:SHARE_HEADER]) else None

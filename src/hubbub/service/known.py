@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -64,7 +64,7 @@ class Known:
     key: PrivateKey = field(repr=False)
     _studies: dict[str, Registered] = field(default_factory=dict, repr=False)
     _rounds: dict[tuple[str, int], Compute] = field(default_factory=dict, repr=False)
-    _members: dict[tuple[str, str], Member] = field(default_factory=dict, repr=False)
+    _members: dict[str, dict[str, Member]] = field(default_factory=dict, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def study(self, study: str) -> Registered:
@@ -86,21 +86,23 @@ class Known:
             self._keep(self._rounds, {(study, number): found}, _MOST_ROUNDS)
         return found
 
+    def remembered(self, study: str) -> Mapping[str, Member]:
+        """The enrolled clients that are in memory, for those in a hurry."""
+        return self._members.get(study, {})
+
     def members(self, study: str, names: Collection[str]) -> dict[str, Member]:
         """Those of the names that have enrolled."""
-        remembered, found = self._members, dict[str, Member]()
-        for name in names:
-            if (member := remembered.get((study, name))) is not None:
-                found[name] = member
-        if len(found) < len(names) and (missing := [name for name in set(names) if name not in found]):
+        remembered = self.remembered(study)
+        found = {name: member for name in names if (member := remembered.get(name)) is not None}
+        if missing := [name for name in set(names) if name not in found]:
             fresh = self._load(study, missing)
-            self._keep(self._members, {(study, name): member for name, member in fresh.items()}, _MOST_MEMBERS)
+            self._remember(study, fresh)
             found |= fresh
         return found
 
     def remember(self, study: str, member: Member) -> None:
         """One who has just enrolled."""
-        self._keep(self._members, {(study, member.client): member}, _MOST_MEMBERS)
+        self._remember(study, {member.client: member})
 
     def _load(self, study: str, names: list[str]) -> dict[str, Member]:
         """From the store, with a key agreement each."""
@@ -109,6 +111,16 @@ class Known:
             rows = [row for row in db.clients_of(connection, study, names).values() if row.opening is not None]
         sessions = (joined(row.opening, self.key, about.digest, row.client, about.position) for row in rows)
         return {row.client: Member(row.client, row.samples, each) for row, each in zip(rows, sessions, strict=True)}
+
+    def _remember(self, study: str, fresh: dict[str, Member]) -> None:
+        """Add to the memory of the study; the oldest members of the oldest study go where all together are too many."""
+        with self._lock:
+            self._members.setdefault(study, {}).update(fresh)
+            for _ in range(sum(map(len, self._members.values())) - _MOST_MEMBERS):
+                oldest = next(iter(self._members))
+                del self._members[oldest][next(iter(self._members[oldest]))]
+                if not self._members[oldest]:
+                    del self._members[oldest]
 
     def _keep(self, memory: dict[Any, Any], fresh: dict[Any, Any], most: int) -> None:
         """Add to the memory; the oldest entries go where it is full."""

@@ -63,23 +63,28 @@ def _check(node: Node, study_id: str, number: int, uploads: Sequence[Upload]) ->
     """Every report that its client sealed for this round and this Compute."""
     compute = node.known.round(study_id, number)
     frame = Frame(compute.study.digest, number, compute.index, compute.study.plan(number).dimension)
-    senders = [[frame.sender(body) for body in upload.reports] for upload in uploads]
-    names = [sender[0] for each in senders for sender in each if sender is not None]
-    members, checked = node.known.members(study_id, names), list[Problem | ReportRow]()
-    for upload, some in zip(uploads, senders, strict=True):
+    remembered, checked = node.known.remembered(study_id), list[Problem | ReportRow | None]()
+    names, rest = list[str](), list[tuple[int, bytes, str]]()
+    for upload in uploads:
         other = upload.other or ""
-        for body, sender in zip(upload.reports, some, strict=True):
-            member = None if sender is None else members.get(sender[0])
+        for body in upload.reports:
+            sender = frame.sender(body)
+            member = None if sender is None else remembered.get(sender[0])
             sealed = None if sender is None or member is None else frame.sealed(body, sender[1], member.session)
-            if member is None or sealed is None:
-                checked.append(_read(compute, members, body, other))
-            else:
+            if member is not None and sealed is not None:
                 checked.append((member.client, member.samples, mark_of(sealed), sealed, other))
-    return checked
+                continue
+            names += [] if sender is None else [sender[0]]
+            rest.append((len(checked), body, other))
+            checked.append(None)
+    members = node.known.members(study_id, names)
+    for place, body, other in rest:
+        checked[place] = _read(compute, members, body, other)
+    return [each for each in checked if each is not None]
 
 
 def _read(compute: Compute, members: Mapping[str, Member], body: bytes, other: str) -> Problem | ReportRow:
-    """The general way, one check after the other: it says why a report is not taken.
+    """The general way, one check after the other: for clients who were not in memory, and to say why not.
 
     The members are those whom the frame has found; where it found nobody, a check fails before they are asked.
     """
@@ -119,7 +124,8 @@ def _write(
             fresh, outcomes = _compared(checked, held, is_open)
         else:
             fresh = good
-            outcomes = [item if isinstance(item, Problem) else Taken(item[1], new=True) for item in checked]
+            taken = {samples: Taken(samples, new=True) for samples in {item[1] for item in good}}
+            outcomes = [item if isinstance(item, Problem) else taken[item[1]] for item in checked]
         db.add_reports(connection, row.id, fresh)
         repeated = 0 if fresh is good else sum(isinstance(each, Taken) for each in outcomes) - len(fresh)
         db.add_counts(connection, {"accepted": len(fresh), "repeated": repeated})
