@@ -229,13 +229,19 @@ def test_out_that_is_a_file_is_one_line(tmp_path: Path, capsys: pytest.CaptureFi
 
 
 def test_coverage_of_one_setting():
-    parts = [coverage.run_part(300, 2, "skewed", 0, first, 3) for first in (0, 2)]
+    parts = [coverage.run_part(300, 2, "skewed", 0, first, last) for first, last in ((0, 2), (2, 3))]
     result = coverage.summarise(parts, "sound", 3)
     assert {(row["epsilon"], row["posterior"]) for row in result.rows} == {
         (e, p) for e in (0.5, 1.0, 10.0) for p in ("plugin", "shrinkage", "noise-aware")
     }
     assert all(0 <= row["coverage"] <= 1 and row["width"] > 0 for row in result.rows)
     assert len(result.claims) == 3
+
+
+def test_more_repeats_of_coverage_go_on_from_fewer():
+    few, many = ({cell.key for cell in coverage.cells("sound", 0, repeats)} for repeats in (50, 100))
+    assert few < many
+    assert sum(cell.arguments[5] - cell.arguments[4] for cell in coverage.cells("sound", 0, 70)) == 12 * 4 * 70
 
 
 @pytest.mark.parametrize("kind", coverage.FEATURES)

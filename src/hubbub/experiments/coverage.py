@@ -25,14 +25,18 @@ PART = 50  # studies in a cell
 
 
 def cells(mode: Mode, seed: int, repeats: int) -> list[Cell]:
-    """Some cells per setting; two columns get more studies, so that all settings hold about as many intervals."""
+    """Some cells per setting; two columns get more studies, so that all settings hold about as many intervals.
+
+    More repeats go on from fewer.
+    """
     return [
-        Cell(f"coverage seed={seed} n={n} d={d} {x} {first} of {studies}", run_part, (n, d, x, seed, first, studies))
+        Cell(f"coverage seed={seed} n={n} d={d} {x} {first} to {last}", run_part, (n, d, x, seed, first, last))
         for n in SIZES
         for d in DIMENSIONS
         for x in FEATURES
         for studies in [repeats * (STUDIES_OF_TWO if d == 2 else 1)]
         for first in range(0, studies, PART)
+        for last in [min(first + PART, studies)]
     ]
 
 
@@ -45,11 +49,10 @@ def features(kind: str, n: int, d: int, rng: np.random.Generator) -> Floats:
     return rng.standard_normal((n, d))
 
 
-def run_part(n: int, d: int, kind: str, seed: int, first: int, studies: int) -> list[Row]:
+def run_part(n: int, d: int, kind: str, seed: int, first: int, last: int) -> list[Row]:
     """How many intervals held the truth in some studies, and their summed widths, by epsilon and posterior."""
     hits = np.zeros((len(EPSILONS), len(POSTERIORS)))
     widths = np.zeros_like(hits)
-    last = min(first + PART, studies)
     for study in range(first, last):
         rng = np.random.default_rng(seed_of("coverage", seed, n, d, kind, study))
         X = features(kind, n, d, rng)
