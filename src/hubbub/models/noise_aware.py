@@ -99,7 +99,7 @@ def sample_posterior(
     share = np.sqrt(walk.rng.uniform(size=draws))
     left = 1 - share * (1 - attenuation) if prior.scale is None else np.full(draws, kept)
     coefficients, intercept = released.original(beta / left[:, None])
-    # of the residual variance it took more: most targets have longer tails than a normal one
+    # of the residual variance more is put back: a judgement, made on predictive intervals (docs/decisions/0008)
     grown = s2 * np.maximum(1 + share * (growth - 1), np.minimum(1 + _MORE * (growth - 1), _GROWTH))
     residual = grown / released.shortening(S) * released.columns.scale[-1] ** 2
     effective = float(1 / np.sum(weights**2) / weights.size)
