@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -133,7 +135,16 @@ def test_ball_widens_with_plenty_of_data_and_never_looks_at_it():
     assert few.y is not None
     assert many.y is not None
     assert few.y < many.y
-    assert few.weight * few.y == pytest.approx(few.radius)
+
+
+def test_the_weight_of_y_costs_xy_little_and_spares_xx_noise():
+    """Beside every other weight of the same ball: noise is in units of xx and, divided by the weight, of xy."""
+    ball = choose_ball(1000, 10, 4.0)
+    weights = ball.weight * np.linspace(0.5, 2.0, 301)
+    of_xx = np.array([replace(ball, weight=weight).sensitivity(True) for weight in weights])
+    least, equal = (of_xx / weights).min(), (of_xx / weights).argmin()
+    assert ball.sensitivity(True) / ball.weight < 1.014 * least
+    assert ball.sensitivity(True) < 0.87 * of_xx[equal]
 
 
 @pytest.mark.slow

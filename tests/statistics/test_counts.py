@@ -24,5 +24,5 @@ def test_unknown_category_is_one_line(value: float):
 
 
 def test_too_few_categories_is_one_line():
-    with pytest.raises(InvalidInput, match="categories must be at least 2, got categories=1"):
+    with pytest.raises(InvalidInput, match=r"categories must be a whole number >= 2, got categories=1"):
         OneHot(1)

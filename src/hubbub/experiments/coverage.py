@@ -59,7 +59,8 @@ def run_part(n: int, d: int, kind: str, seed: int, first: int, last: int) -> lis
         beta = rng.standard_normal(d) / np.sqrt(d)
         y = X @ beta + rng.standard_normal(n)
         for i, epsilon in enumerate(EPSILONS):
-            for j, interval in enumerate(_intervals(X, y, epsilon, seed_of("coverage", n, d, kind, study, epsilon))):
+            noise = seed_of("coverage noise", seed, n, d, kind, study, epsilon)
+            for j, interval in enumerate(_intervals(X, y, epsilon, noise)):
                 hits[i, j] += np.sum((interval[:, 0] < beta) & (beta < interval[:, 1]))
                 widths[i, j] += np.ptp(interval, axis=1).sum()
     return [

@@ -1,23 +1,22 @@
 """Conjugate families that need one sum: Gaussian mean and variance, Bernoulli, categorical, Poisson.
 
-Each has a prior, asks an engine for one noisy sum, and gives the conjugate posterior. A count that the
-noise pushed out of its range is moved back to the nearest possible one: post-processing, free of cost.
-
-Only GaussianMean takes the mechanism's noise into account. The other posteriors treat the noisy sum as exact:
-where the noise is large beside the sampling error, their intervals are too narrow.
+Each has a prior, asks an engine for one noisy sum, and gives the posterior: the conjugate ones of all exact sums that
+may lie behind the noisy one, mixed as their prior and the noise make them likely (`plausible`). So the intervals
+count the mechanism's noise. Values beyond a bound are clipped, which no posterior here makes up for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.arrays import Floats, finite_rows
 from hubbub.errors import invalid
+from hubbub.models.plausible import plausible_count, plausible_counts, plausible_moments
 from hubbub.models.posterior import (
     DirichletPosterior,
     NormalPosterior,
@@ -27,8 +26,10 @@ from hubbub.models.posterior import (
 from hubbub.models.rounds import Engine, Rounds
 from hubbub.privacy import Budget, Ledger, PrivacyReport, Release, current_ledger, noise_multiplier
 from hubbub.statistics import Count, MeanAndSquare, Means, OneHot, Statistic
+from hubbub.statistics.bounds import positive
 
 P = TypeVar("P")
+_LARGEST = 1e12  # parameter of a prior, in the units of the data
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,10 @@ class ConjugateFit(Generic[P]):
 def _fit(
     values: object, statistic: Statistic, label: str, budget: Budget, engine: Engine, ledger: Ledger | None
 ) -> tuple[Release, PrivacyReport]:
-    rows = np.asarray(values)
+    try:
+        rows = np.asarray(values)
+    except ValueError:
+        raise invalid("values", "a number for each client", "rows of different lengths", "make them alike") from None
     rows = finite_rows("values", rows[:, None] if rows.ndim == 1 else rows, statistic.columns)
     if not isinstance(budget, Budget):
         raise invalid("budget", "a Budget", repr(budget), "use Budget(epsilon=1.0, delta=1e-5)")
@@ -69,14 +73,16 @@ class GaussianMean:
         self, values: object, *, budget: Budget, engine: Engine, ledger: Ledger | None = None
     ) -> ConjugateFit[NormalPosterior]:
         """Posterior of the mean from one noisy sum; values are (n,) or (n, d)."""
-        _check_positive(variance=self.variance, prior_variance=self.prior_variance)
-        bounds = tuple(np.atleast_1d(np.asarray(self.bound, dtype=float)))
-        release, report = _fit(values, Means(bounds), "mean", budget, engine, ledger)
+        variance = _positive("variance", self.variance)
+        prior_mean, prior_variance = _finite(self.prior_mean), _positive("prior_variance", self.prior_variance)
+        each = self.bound if isinstance(self.bound, Sequence | np.ndarray) and np.ndim(self.bound) else [self.bound]
+        statistic = Means(tuple(positive("bound", bound) for bound in each))
+        release, report = _fit(values, statistic, "mean", budget, engine, ledger)
         n = release.n
-        observed = self.variance / n + (release.noise_std / n) ** 2
-        precision = 1 / self.prior_variance + 1 / observed
-        mean = (self.prior_mean / self.prior_variance + release.value / n / observed) / precision
-        return ConjugateFit(NormalPosterior(mean, np.eye(len(bounds)) / precision), report, release)
+        observed = variance / n + (release.noise_std / n) ** 2
+        precision = 1 / prior_variance + 1 / observed
+        mean = (prior_mean / prior_variance + release.value / n / observed) / precision
+        return ConjugateFit(NormalPosterior(mean, np.eye(statistic.dimension) / precision), report, release)
 
 
 @dataclass(frozen=True)
@@ -93,20 +99,27 @@ class Gaussian:
         self, values: object, *, budget: Budget, engine: Engine, ledger: Ledger | None = None
     ) -> ConjugateFit[NormalVariancePosterior]:
         """Posterior of mean and variance from the noisy sums of x and x^2."""
-        _check_positive(prior_count=self.prior_count, prior_shape=self.prior_shape, prior_scale=self.prior_scale)
-        release, report = _fit(values, MeanAndSquare(self.bound), "mean and square", budget, engine, ledger)
-        n = release.n
-        total, square = release.value[0] * self.bound, release.value[1] * self.bound**2
-        mean = float(np.clip(total / n, -self.bound, self.bound))
-        spread = float(np.clip(square - n * mean**2, 0.0, n * self.bound**2))
-        count = self.prior_count + n
-        shift = self.prior_count * n / count * (mean - self.prior_mean) ** 2
-        posterior = NormalVariancePosterior(
-            location=(self.prior_count * self.prior_mean + n * mean) / count,
-            count=count,
-            shape=self.prior_shape + n / 2,
-            scale=self.prior_scale + spread / 2 + shift / 2,
+        center, prior_count = _finite(self.prior_mean), _positive("prior_count", self.prior_count)
+        prior_shape, prior_scale = (
+            _positive("prior_shape", self.prior_shape),
+            _positive("prior_scale", self.prior_scale),
         )
+        statistic = MeanAndSquare(self.bound)
+        release, report = _fit(values, statistic, "mean and square", budget, engine, ledger)
+        n, bound = release.n, statistic.bound
+        count, shape = prior_count + n, prior_shape + n / 2
+
+        def scale(mean: Floats, square: Floats) -> Floats:
+            shift = prior_count * n / count * (mean - center) ** 2
+            return np.asarray(prior_scale + square / 2 + shift / 2)
+
+        def log_prior(mean: Floats, log_square: Floats) -> Floats:
+            return np.asarray((n - 1) / 2 * log_square - shape * np.log(scale(mean, np.exp(log_square))))
+
+        units = np.array([bound, bound**2])
+        mean, square, weights = plausible_moments(log_prior, n, release.value * units, release.noise_std * units, bound)
+        location = (prior_count * center + n * mean) / count
+        posterior = NormalVariancePosterior(weights, location, scale(mean, square), count, shape)
         return ConjugateFit(posterior, report, release)
 
 
@@ -120,12 +133,14 @@ class Bernoulli:
         self, values: object, *, budget: Budget, engine: Engine, ledger: Ledger | None = None
     ) -> ConjugateFit[ScalarPosterior]:
         """Posterior of the success probability."""
-        _check_positive(a=self.prior[0], b=self.prior[1])
+        a, b = _pair(self.prior, "a", "b")
         _check_values(values, "0 or 1", lambda v: (v == 0) | (v == 1))
         release, report = _fit(values, Count(1.0), "successes", budget, engine, ledger)
-        successes = float(np.clip(release.value[0], 0.0, release.n))
-        a, b = self.prior
-        return ConjugateFit(ScalarPosterior("beta", (a + successes, b + release.n - successes)), report, release)
+        n = release.n
+        count, weights = plausible_count(
+            lambda k: _log_ways(k, a) + _log_ways(n - k, b), release.value[0], release.noise_std, n
+        )
+        return ConjugateFit(ScalarPosterior(weights, "beta", (a + count, b + (n - count))), report, release)
 
 
 @dataclass(frozen=True)
@@ -139,10 +154,10 @@ class Categorical:
         self, values: object, *, budget: Budget, engine: Engine, ledger: Ledger | None = None
     ) -> ConjugateFit[DirichletPosterior]:
         """Posterior of the probabilities."""
-        _check_positive(prior=self.prior)
+        prior = _positive("prior", self.prior)
         release, report = _fit(values, OneHot(self.categories), "categories", budget, engine, ledger)
-        counts: Floats = np.clip(release.value, 0.0, release.n)
-        return ConjugateFit(DirichletPosterior(self.prior + counts), report, release)
+        counts, weights = plausible_counts(release.n, release.value, release.noise_std, prior)
+        return ConjugateFit(DirichletPosterior(weights, prior + counts), report, release)
 
 
 @dataclass(frozen=True)
@@ -156,18 +171,60 @@ class PoissonRate:
         self, values: object, *, budget: Budget, engine: Engine, ledger: Ledger | None = None
     ) -> ConjugateFit[ScalarPosterior]:
         """Posterior of the rate."""
-        _check_positive(shape=self.prior[0], rate=self.prior[1])
+        shape, rate = _pair(self.prior, "shape", "rate")
+        statistic = Count(self.bound)
+        if statistic.bound < 1:
+            raise invalid("bound", "at least 1", statistic.bound, "give the most events that one client may count with")
         _check_values(values, "a whole number >= 0", lambda v: (v >= 0) & (v == np.floor(v)))
-        release, report = _fit(values, Count(self.bound), "events", budget, engine, ledger)
-        events = max(float(release.value[0]), 0.0)
-        shape, rate = self.prior
-        return ConjugateFit(ScalarPosterior("gamma", (shape + events, rate + release.n)), report, release)
+        release, report = _fit(values, statistic, "events", budget, engine, ledger)
+        n = release.n
+        decay = np.log1p(rate / n)
+        count, weights = plausible_count(
+            lambda k: _log_ways(k, shape) - k * decay, release.value[0], release.noise_std, n * statistic.bound
+        )
+        law = ScalarPosterior(weights, "gamma", (shape + count, np.full(count.size, rate + n)))
+        return ConjugateFit(law, report, release)
 
 
-def _check_positive(**values: float) -> None:
-    for field, value in values.items():
-        if not (np.isfinite(value) and value > 0):
-            raise invalid(field, "positive and finite", value, "give a proper prior and a known variance")
+def _log_ways(count: Floats, prior: float) -> Floats:
+    """Logarithm of Gamma(prior + count) / count!."""
+    from scipy.special import gammaln
+
+    return np.asarray(gammaln(prior + count) - gammaln(count + 1))
+
+
+def _pair(prior: Any, first: str, second: str) -> tuple[float, float]:
+    try:
+        one, two = prior
+    except (TypeError, ValueError):
+        raise invalid("prior", "a pair of numbers", repr(prior), "give for example (1.0, 1.0)") from None
+    return _positive(first, one), _positive(second, two)
+
+
+def _positive(field: str, value: object) -> float:
+    number = _number(field, value)
+    if not 1 / _LARGEST <= number <= _LARGEST:
+        raise invalid(
+            field,
+            f"positive and finite, {1 / _LARGEST:g}..{_LARGEST:g}",
+            number,
+            "give a proper prior, a known variance",
+        )
+    return number
+
+
+def _finite(prior_mean: object) -> float:
+    number = _number("prior_mean", prior_mean)
+    if not abs(number) <= _LARGEST:
+        raise invalid("prior_mean", f"in -{_LARGEST:g}..{_LARGEST:g}", number, "say where the mean is expected")
+    return number
+
+
+def _number(field: str, value: object) -> float:
+    try:
+        return float(value)  # type: ignore[arg-type]  # whatever it is, float() decides
+    except (TypeError, ValueError, OverflowError):
+        raise invalid(field, "a number", repr(value), "give for example 1.0") from None
 
 
 def _check_values(values: object, bound: str, good: Callable[[Floats], NDArray[np.bool_]]) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hubbub.arrays import Floats
 from hubbub.errors import invalid
@@ -149,98 +150,152 @@ class LinearPosterior:
 
 
 @dataclass(frozen=True)
-class ScalarPosterior:
-    """A Beta(a, b) or Gamma(shape, rate) posterior of one number."""
+class _Mixture:
+    """Of conjugate posteriors, one for each exact sum that may lie behind the noisy one."""
+
+    weights: Floats
+    """Of the components: positive, with sum 1."""
+
+    def _moments(self, mean: Floats, variance: Floats) -> tuple[Floats, Floats]:
+        """Mean and standard deviation, from those of the components (first axis)."""
+        middle = np.tensordot(self.weights, mean, axes=1)
+        return middle, np.sqrt(np.tensordot(self.weights, variance + (mean - middle) ** 2, axes=1))
+
+    def _interval(self, law: Any, level: float) -> Floats:
+        """Central interval of a mixture of laws (first axis: components), one for each column."""
+        tail = (1 - _check_level(level)) / 2
+        found = []
+        for share in (tail, 1 - tail):
+            ends = law.ppf(share)
+            low, high = ends.min(axis=0), ends.max(axis=0)
+            for _ in range(30 if len(self.weights) > 1 else 0):
+                middle = (low + high) / 2
+                below = np.tensordot(self.weights, law.cdf(middle), axes=1) < share
+                low, high = np.where(below, middle, low), np.where(below, high, middle)
+            found.append((low + high) / 2)
+        return np.stack(found, axis=-1)
+
+    def _chosen(self, size: int, rng: np.random.Generator) -> NDArray[np.intp]:
+        """Components of so many draws."""
+        return rng.choice(len(self.weights), size, p=self.weights)
+
+
+@dataclass(frozen=True)
+class ScalarPosterior(_Mixture):
+    """Beta(a, b) or Gamma(shape, rate) posteriors of one number, mixed."""
 
     family: Literal["beta", "gamma"]
-    parameters: tuple[float, float]
+    parameters: tuple[Floats, Floats]
+    """Of each component."""
 
-    def _frozen(self) -> Any:
+    def _law(self, parameters: tuple[Floats, Floats]) -> Any:
         from scipy import stats
 
-        a, b = self.parameters
+        a, b = parameters
         return stats.beta(a, b) if self.family == "beta" else stats.gamma(a, scale=1 / b)
 
     @property
     def mean(self) -> float:
         """Posterior mean."""
-        return float(self._frozen().mean())
+        return float(self._both()[0])
 
     @property
     def std(self) -> float:
         """Posterior standard deviation."""
-        return float(self._frozen().std())
+        return float(self._both()[1])
+
+    def _both(self) -> tuple[Floats, Floats]:
+        law = self._law(self.parameters)
+        return self._moments(law.mean(), law.var())
 
     def sample(self, size: int = 1, seed: int | None = None) -> Floats:
         """(size,) draws."""
-        draws: Floats = self._frozen().rvs(size, random_state=np.random.default_rng(seed))
-        return draws
+        rng = np.random.default_rng(seed)
+        chosen = self._chosen(size, rng)
+        a, b = self.parameters
+        return np.asarray(self._law((a[chosen], b[chosen])).rvs(size, random_state=rng))
 
     def interval(self, level: float = 0.9) -> Floats:
         """(2,) central credible interval."""
-        return np.array(self._frozen().interval(_check_level(level)))
+        return self._interval(self._law(self.parameters), level)
 
 
 @dataclass(frozen=True)
-class DirichletPosterior:
-    """A Dirichlet posterior of probabilities."""
+class DirichletPosterior(_Mixture):
+    """Dirichlet posteriors of probabilities, mixed."""
 
     concentration: Floats
+    """(components, k)."""
 
     @property
     def mean(self) -> Floats:
         """Posterior mean of each probability."""
-        return np.asarray(self.concentration / self.concentration.sum())
+        return self._both()[0]
 
     @property
     def std(self) -> Floats:
         """Posterior standard deviation of each probability."""
-        mean = self.mean
-        return np.asarray(np.sqrt(mean * (1 - mean) / (self.concentration.sum() + 1)))
+        return self._both()[1]
+
+    def _both(self) -> tuple[Floats, Floats]:
+        total = self.concentration.sum(axis=1, keepdims=True)
+        mean = self.concentration / total
+        return self._moments(mean, mean * (1 - mean) / (total + 1))
 
     def sample(self, size: int = 1, seed: int | None = None) -> Floats:
         """(size, k) draws."""
-        return np.random.default_rng(seed).dirichlet(self.concentration, size)
+        rng = np.random.default_rng(seed)
+        gamma = rng.gamma(self.concentration[self._chosen(size, rng)])
+        return np.asarray(gamma / gamma.sum(axis=1, keepdims=True))
 
     def interval(self, level: float = 0.9) -> Floats:
-        """(k, 2) central credible intervals of the marginals, which are Beta."""
-        rest = self.concentration.sum() - self.concentration
-        return np.array(
-            [ScalarPosterior("beta", (a, b)).interval(level) for a, b in zip(self.concentration, rest, strict=True)]
-        )
+        """(k, 2) central credible intervals of the marginals, which are mixtures of Beta."""
+        from scipy import stats
+
+        others = (self.concentration.shape[1] - 1) * self.concentration.min(axis=1, keepdims=True)  # at least
+        rest = np.maximum(self.concentration.sum(axis=1, keepdims=True) - self.concentration, others)
+        return self._interval(stats.beta(self.concentration, rest), level)
 
 
 @dataclass(frozen=True)
-class NormalVariancePosterior:
-    """Normal-inverse-gamma posterior of (mean, variance)."""
+class NormalVariancePosterior(_Mixture):
+    """Normal-inverse-gamma posteriors of (mean, variance), mixed; count and shape are common to all."""
 
-    location: float
+    location: Floats
+    scale: Floats
     count: float
     shape: float
-    scale: float
 
     @property
     def mean(self) -> Floats:
         """Posterior means of the mean and the variance."""
-        return np.array([self.location, self.scale / (self.shape - 1)])
+        return self._both()[0]
 
     @property
     def std(self) -> Floats:
         """Posterior standard deviations of the mean and the variance (infinite while n is tiny)."""
-        variance = self.scale / (self.shape - 1) if self.shape > 1 else np.inf
-        of_variance = variance / np.sqrt(self.shape - 2) if self.shape > 2 else np.inf
-        return np.array([np.sqrt(variance / self.count), of_variance])
+        return self._both()[1]
+
+    def _both(self) -> tuple[Floats, Floats]:
+        variance = self.scale / (self.shape - 1) if self.shape > 1 else np.full_like(self.scale, np.inf)
+        squared = variance**2 / (self.shape - 2) if self.shape > 2 else np.full_like(self.scale, np.inf)
+        mean, std = self._moments(self.location, variance / self.count)
+        if not self.shape > 1:
+            return np.array([mean, np.inf]), np.array([np.inf, np.inf])
+        of_variance = self._moments(variance, squared)
+        return np.array([mean, of_variance[0]]), np.array([std, of_variance[1]])
 
     def sample(self, size: int = 1, seed: int | None = None) -> Floats:
         """(size, 2) draws of mean and variance."""
         rng = np.random.default_rng(seed)
-        variance = self.scale / rng.gamma(self.shape, size=size)
-        return np.column_stack([rng.normal(self.location, np.sqrt(variance / self.count)), variance])
+        chosen = self._chosen(size, rng)
+        variance = self.scale[chosen] / rng.gamma(self.shape, size=size)
+        return np.column_stack([rng.normal(self.location[chosen], np.sqrt(variance / self.count)), variance])
 
     def interval(self, level: float = 0.9) -> Floats:
         """(2, 2) central credible intervals of mean and variance."""
         from scipy import stats
 
         spread = np.sqrt(self.scale / (self.shape * self.count))
-        mean = stats.t(2 * self.shape, self.location, spread).interval(_check_level(level))
-        return np.array([mean, stats.invgamma(self.shape, scale=self.scale).interval(level)])
+        mean = self._interval(stats.t(2 * self.shape, self.location, spread), level)
+        return np.array([mean, self._interval(stats.invgamma(self.shape, scale=self.scale), level)])

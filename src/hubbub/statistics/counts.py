@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hubbub.arrays import Floats
-from hubbub.errors import InvalidInput, invalid
+from hubbub.errors import InvalidInput, whole
 from hubbub.statistics.bounds import positive
 
 
@@ -61,8 +61,9 @@ class OneHot:
     categories: int
 
     def __post_init__(self) -> None:
-        if self.categories < 2:
-            raise invalid("categories", "at least 2", self.categories, "name every category that can occur")
+        object.__setattr__(
+            self, "categories", whole("categories", self.categories, 2, "name every category that can occur")
+        )
 
     @property
     def columns(self) -> int:

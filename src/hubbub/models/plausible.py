@@ -1,0 +1,182 @@
+"""Which exact sums may lie behind the noisy ones, and how likely each is: prior times density of the noise.
+
+Given the exact sums the posterior is conjugate, so with these weights it is a mixture of conjugate ones.
+Post-processing: free, and the seed is harmless.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from hubbub.arrays import Floats
+
+_LEAST_NOISE = 1e-9  # so that no noise at all is no special case
+_NEGLIGIBLE = 45.0  # so far below the highest, a log weight counts for nothing
+_MANY = 200_000  # whole numbers that are weighed one by one
+_NEAR = 1000  # at either end also where they are more
+_GROUPS = 1000  # of about the same probability, that more than so many are put into
+_GRID = 48  # points of a window
+_DROPS = (22.5, 8.0, 2.0)  # in log weight, around which the means get finer and finer grids
+_SWEEPS, _CHAINS, _RECORDS = 15, 64, 10  # of the sampler between records, ten times as many before; fewer chains ...
+_NUMBERS = 64_000  # ... where they would hold more counts than this
+
+
+def plausible_count(
+    log_prior: Callable[[Floats], Floats], noisy: float, noise: float, most: float
+) -> tuple[Floats, Floats]:
+    """Whole numbers from 0 to `most` that the sum may have been, and their weights; in groups if they are many."""
+
+    noise = max(noise, _LEAST_NOISE)
+
+    def log_weight(count: Floats) -> Floats:
+        return np.asarray(log_prior(count) - 0.5 * ((noisy - count) / noise) ** 2)
+
+    low, high = 0.0, np.floor(most)
+    while high - low > _MANY:
+        grid = np.unique(np.round(np.linspace(low, high, 2000)))
+        log = log_weight(grid)
+        kept = np.flatnonzero(log >= log.max() - _NEGLIGIBLE)
+        first, last = grid[max(kept[0] - 1, 0)], grid[min(kept[-1] + 1, grid.size - 1)]
+        if last - first > (high - low) / 2:
+            break
+        low, high = first, last
+    counts, width = _cells(low, high)
+    log = log_weight(counts) + np.log(width)
+    kept = log >= log.max() - _NEGLIGIBLE
+    counts, weights = counts[kept], np.exp(log[kept] - log.max())
+    weights /= weights.sum()
+    if counts.size <= _GROUPS:
+        return counts, weights
+    group = np.minimum((np.cumsum(weights) - weights / 2) * _GROUPS, _GROUPS - 1).astype(int)
+    total: Floats = np.bincount(group, weights).astype(np.float64)
+    middle = np.bincount(group, weights * (counts - counts[0]))[total > 0]
+    total = total[total > 0]
+    return counts[0] + middle / total, total
+
+
+def _cells(low: float, high: float) -> tuple[Floats, Floats]:
+    """Runs of whole numbers by their middles and lengths: one number each, or only near the ends if they are many."""
+    size = high - low + 1
+    if size <= _MANY:
+        return np.arange(low, high + 1), np.ones(int(size))
+    near = np.append(np.arange(_NEAR), np.geomspace(_NEAR, size / 2, _MANY // 2))
+    edges = np.unique(np.round(np.concatenate([low + near, high + 1 - near])))
+    width = np.diff(edges)
+    return edges[:-1] + (width - 1) / 2, width
+
+
+def plausible_moments(
+    log_prior: Callable[[Floats, Floats], Floats], n: int, noisy: Floats, noise: Floats, bound: float
+) -> tuple[Floats, Floats, Floats]:
+    """Means and sums of squares around them that n numbers within the bound may have had, and their weights.
+
+    `log_prior` is a density of (mean, log of the sum of squares around it); `noisy` and `noise` are of the sums of
+    x and x^2. Every mean has a window of its own for the squares: together they lie on a thin ridge.
+    """
+
+    noise = np.maximum(noise, _LEAST_NOISE * np.array([bound, bound**2]))
+
+    def log_weight(mean: Floats, log_square: Floats) -> Floats:
+        of_mean = 0.5 * ((noisy[0] - n * mean) / noise[0]) ** 2
+        of_square = 0.5 * ((noisy[1] - np.exp(log_square) - n * mean**2) / noise[1]) ** 2
+        return np.asarray(log_prior(mean, log_square) - of_mean - of_square)
+
+    def weighed(mean: Floats) -> tuple[Floats, Floats]:
+        """A grid of log squares for each mean, and the log weights of its points."""
+        column = mean[:, None]
+        top = np.log(n * np.maximum(bound**2 - mean**2, 1e-12 * bound**2))
+        window = _closed(lambda squares: log_weight(column, squares), top - 30.0, top, _DROPS[0])
+        squares = np.linspace(*window, _GRID, axis=-1)
+        return squares, log_weight(column, squares) + np.log(_widths(squares))
+
+    def of_means(mean: Floats) -> Floats:
+        return np.asarray(np.logaddexp.reduce(weighed(mean[0])[1], axis=1)[None])
+
+    windows = [(np.array([-bound]), np.array([bound]))]
+    for drop in _DROPS:
+        windows.append(_closed(of_means, *windows[-1], drop))
+    mean = np.unique(np.concatenate([np.linspace(*ends, _GRID)[:, 0] for ends in windows[1:]]))
+    squares, log = weighed(mean)
+    log += np.log(_widths(mean))[:, None]
+    log -= log.max()
+    held = log >= -_DROPS[0]
+    weights = np.exp(log[held])
+    return np.broadcast_to(mean[:, None], log.shape)[held], np.exp(squares[held]), weights / weights.sum()
+
+
+def _closed(log_weight: Callable[[Floats], Floats], low: Floats, high: Floats, drop: float) -> tuple[Floats, Floats]:
+    """The windows, one a row, closed in on where the log weight is at most `drop` below its highest."""
+    rows = np.arange(low.size)
+    for _ in range(60):
+        points = np.linspace(low, high, _GRID, axis=-1)
+        log = log_weight(points)
+        kept = log >= log.max(axis=1, keepdims=True) - drop
+        first = np.maximum(kept.argmax(axis=1) - 2, 0)
+        last = np.minimum(_GRID + 1 - kept[:, ::-1].argmax(axis=1), _GRID - 1)
+        wide = last - first > _GRID / 2
+        if wide.all():
+            break
+        low, high = np.where(wide, low, points[rows, first]), np.where(wide, high, points[rows, last])
+    return low, high
+
+
+def _widths(points: Floats) -> Floats:
+    """What each point of a grid stands for, along the last axis."""
+    gaps = np.maximum(np.diff(points, axis=-1), 1e-300)
+    zero = np.zeros((*points.shape[:-1], 1))
+    return np.asarray(np.concatenate([gaps, zero], axis=-1) + np.concatenate([zero, gaps], axis=-1)) / 2
+
+
+def plausible_counts(n: int, noisy: Floats, noise: float, prior: float) -> tuple[Floats, Floats]:
+    """Counts of categories, n in all, that the sums may have been, and their weights, by Metropolis sampling.
+
+    Each step divides what a pair of categories holds anew, all pairs of a matching and all chains at once: by turns a
+    little differently, and as the prior would have it, which reaches the empty categories that a small prior expects.
+    """
+    from scipy.special import gammaln
+
+    rng, noise = np.random.default_rng(0), max(noise, _LEAST_NOISE)
+    categories, pairs = noisy.size, noisy.size // 2
+    chains = int(np.clip(_NUMBERS // categories, 8, _CHAINS))
+    apart = _SWEEPS * int(np.ceil(np.clip(0.1 / prior, 1, 8)))  # small priors mix slowly
+    counts = _near(noisy + noise * rng.standard_normal((chains, categories)), n)
+
+    def log_noise(count: Floats, seen: Floats) -> Floats:
+        return np.asarray(-0.5 * ((seen - count) / noise) ** 2)
+
+    def log_weight(count: Floats, seen: Floats) -> Floats:
+        return np.asarray(gammaln(prior + count) - gammaln(count + 1) + log_noise(count, seen))
+
+    found = []
+    for sweep in range(apart * (10 + _RECORDS)):
+        order = rng.permutation(categories)
+        one, two = order[:pairs], order[pairs : 2 * pairs]
+        a, b = counts[:, one], counts[:, two]
+        if sweep % 2:
+            share = rng.beta(prior, prior, a.shape)
+            share = np.where(np.isfinite(share), share, rng.integers(2, size=a.shape))  # tiny priors
+            change, law = rng.binomial((a + b).astype(np.int64), share) - a, log_noise
+        else:
+            step = np.maximum(1.5 * np.minimum(noise / np.sqrt(2), (a + b) / 2), 0.7)
+            change, law = np.round(step * rng.standard_normal(a.shape)), log_weight
+            change *= (change >= -a) & (change <= b)
+        gain = law(a + change, noisy[one]) + law(b - change, noisy[two]) - law(a, noisy[one]) - law(b, noisy[two])
+        change *= np.log(rng.uniform(size=a.shape)) < gain
+        counts[:, one] += change
+        counts[:, two] -= change
+        if sweep >= 10 * apart and (sweep + 1) % apart == 0:
+            found.append(counts.copy())
+    different, times = np.unique(np.concatenate(found), axis=0, return_counts=True)
+    return different, times / times.sum()
+
+
+def _near(wanted: Floats, n: int) -> Floats:
+    """Whole numbers >= 0 with sum n in each row, near the wanted ones."""
+    positive = np.maximum(wanted - (wanted.sum(axis=1, keepdims=True) - n) / wanted.shape[1], 1e-9)
+    exact = positive * (n / positive.sum(axis=1, keepdims=True))
+    whole = np.floor(exact)
+    missing = np.round(n - whole.sum(axis=1)).astype(int)
+    place = np.argsort(np.argsort(whole - exact, axis=1), axis=1)  # the largest remainders first
+    return np.asarray(whole + (place < missing[:, None]))
