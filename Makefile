@@ -10,13 +10,13 @@ demo: .venv/demo.stamp
 
 # Four processes on two cores: many tests wait for others, Computes that they kill among them.
 test: .venv/dev.stamp packages
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 4 --dist loadgroup -m "not long"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 4 -m "not long"
 
 test-all: .venv/dev.stamp packages
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 4 --dist loadgroup
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 4
 
 test-fast: .venv/dev.stamp packages
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 4 --dist loadgroup -m "not slow and not long"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 4 -m "not slow and not long"
 
 lint: .venv/dev.stamp
 	$(BIN)/ruff check .

@@ -7,20 +7,25 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 from hubbub.service.devnet import LocalComputes
 from hubbub.service.node import Limits
 
 FALSE_ALARM = 1e-6
-_TOGETHER = {"spark": "spark", "iterative": "jax", "dpvi": "jax", "gradients": "jax"}
+_TOGETHER = {"spark": "spark", "test_svi": "svi", "iterative": "jax", "dpvi": "jax", "gradients": "jax"}
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests of Spark run in one process, tests of JAX in one: starting them costs more than most tests."""
-    for item in items:
-        name = next((group for part, group in _TOGETHER.items() if part in item.nodeid), None)
-        if name is not None:
-            item.add_marker(pytest.mark.xdist_group(name))
+class Together(LoadScopeScheduling):
+    """Tests of Spark run in one process, tests of JAX in two: starting them costs more than most tests."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return next((group for part, group in _TOGETHER.items() if part in nodeid), nodeid)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Together:
+    return Together(config, log)
 
 
 @pytest.fixture

@@ -193,7 +193,8 @@ def test_option_without_effect_is_said(tmp_path: Path, capsys: pytest.CaptureFix
     assert "--as paper makes no difference to fig1b" in capsys.readouterr().err
 
 
-def test_too_few_splits_to_tell_is_said():
+def test_too_few_splits_to_tell_is_said(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(fig2, "EPSILONS", (1.0,))
     rows = [fig2.run_split(name, 0, "sound", 0) for name in fig2.DATASETS]
     claim = fig2.summarise(rows, "sound", 1).claims[0]
     assert not claim.holds

@@ -60,7 +60,7 @@ def simulate(rng: np.random.Generator, shape: Released, models: list[list[int]] 
 @pytest.mark.parametrize(
     ("p", "n", "noise", "radius", "intercept", "studies", "doubt"),
     [(2, 300, 8.0, 0.7, False, 50, 0.3), (3, 1000, 30.0, 1.4, True, 50, 0.3), (6, 500, 15.0, 1.2, False, 30, 0.3),
-     (3, 300, 20.0, 0.99, True, 50, 0.6),
+     (3, 300, 20.0, 0.99, True, 30, 0.6),
      pytest.param(4, 500, 20.0, 1.2, True, 60, 0.9, marks=pytest.mark.long)],
 )  # fmt: skip
 def test_ranks_of_the_truth_are_uniform(

@@ -26,7 +26,7 @@ from hubbub.securesum import PrivateKey, Session, encode_report, join_reports, s
 from hubbub.service.analyst import Analyst, find_compute, make_tokens, new_study
 from hubbub.service.canonical import canonical, digest, sign_record
 from hubbub.service.client import Contributor
-from hubbub.service.devnet import LocalCompute, LocalComputes, free_port
+from hubbub.service.devnet import LocalCompute, LocalComputes, hand_over, hold_port, port_of
 from hubbub.service.messages import (
     ENROL,
     JSON_TYPE,
@@ -197,7 +197,9 @@ def _open_at_first(analyst: Analyst, record: RoundRecord) -> None:
 @contextlib.contextmanager
 def _empty() -> Iterator[int]:
     """The port of a handler that reads the body and does nothing."""
-    port = free_port()
+    held = hold_port()
+    port = port_of(held)
+    hand_over(held)
     process = subprocess.Popen([sys.executable, "-c", _EMPTY, str(port)])
     try:
         for _ in range(200):
@@ -210,6 +212,7 @@ def _empty() -> Iterator[int]:
     finally:
         process.terminate()
         process.wait(10)
+        held.close()
 
 
 def request(path: str, body: bytes, kind: str, headers: dict[str, str] | None = None) -> bytes:

@@ -31,10 +31,13 @@ class LocalCompute:
     port: int
     url: str
     authority: Path | None = None
+    held: socket.socket | None = field(default=None, repr=False)
     process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
     def start(self, environment: Mapping[str, str] | None = None) -> None:
         """Start it and wait until it answers."""
+        if self.held is not None:
+            hand_over(self.held)
         command = [sys.executable, "-m", "hubbub", "compute", "serve", "--config", str(self.folder / "compute.toml")]
         with open(self.folder / "log.jsonl", "ab") as log:
             settings = {**os.environ, WITH_PARENT: "1", **(environment or {})}
@@ -103,7 +106,8 @@ class LocalComputes:
         ]
 
     def _make(self, k: int, authority: Authority | None, limits: Limits | None, database: str | None) -> LocalCompute:
-        port, place = free_port(), self.folder / f"compute-{k + 1}"
+        held, place = hold_port(), self.folder / f"compute-{k + 1}"
+        port = port_of(held)
         config = init_compute(
             place, f"compute-{k + 1}", f"127.0.0.1:{port}", database=database or "sqlite:///compute.db", limits=limits
         )
@@ -112,7 +116,7 @@ class LocalComputes:
             entries = f'certificate = "server.pem"\nkey = "server.key"\nauthority = "{authority.certificate}"'
             config.write_text(config.read_text().replace("[limits]", f"[tls]\n{entries}\n\n[limits]"))
         scheme = "http" if authority is None else "https"
-        return LocalCompute(place, port, f"{scheme}://127.0.0.1:{port}", self.authority)
+        return LocalCompute(place, port, f"{scheme}://127.0.0.1:{port}", self.authority, held)
 
     @property
     def urls(self) -> tuple[str, ...]:
@@ -131,10 +135,24 @@ class LocalComputes:
     def __exit__(self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None) -> None:
         for compute in self.computes:
             compute.stop()
+            if compute.held is not None:
+                compute.held.close()
 
 
-def free_port() -> int:
-    """A port that nobody listens on at the moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def hold_port() -> socket.socket:
+    """A free port, bound but not listened on: Linux gives it to nobody but who asks for it by its number."""
+    held = socket.socket()
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    held.bind(("127.0.0.1", 0))
+    return held
+
+
+def port_of(held: socket.socket) -> int:
+    """Its number."""
+    return int(held.getsockname()[1])
+
+
+def hand_over(held: socket.socket) -> None:
+    """Before a child listens there: other systems than Linux do not let it bind what is still held."""
+    if sys.platform != "linux":
+        held.close()
