@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from hubbub.engines.network import NetworkEngine
     from hubbub.errors import BudgetExceeded, HubbubError, InvalidInput, PrivacyLeakWarning, RoundRefused
     from hubbub.estimators.linear_regression import PrivateLinearRegression
+    from hubbub.estimators.release import RegressionRelease
     from hubbub.iterative.logistic import PrivateLogisticRegression
     from hubbub.iterative.mixture import PrivateGaussianMixture
     from hubbub.iterative.sgld import PrivateSGLD
@@ -39,6 +40,7 @@ _HOMES = {
     "PrivateLogisticRegression": "hubbub.iterative.logistic",
     "PrivateSGLD": "hubbub.iterative.sgld",
     "PrivateSVI": "hubbub.iterative.svi",
+    "RegressionRelease": "hubbub.estimators.release",
     "Release": "hubbub.privacy",
     "RoundRefused": "hubbub.errors",
     "TrustedAggregator": "hubbub.engines",
@@ -49,7 +51,7 @@ __all__ = [
     "Bernoulli", "Budget", "BudgetExceeded", "Categorical", "Engine", "Gaussian", "GaussianMean", "HubbubError",
     "InvalidInput", "Ledger", "LocalEngine", "NetworkEngine", "PoissonRate", "PrivacyLeakWarning", "PrivacyReport",
     "PrivateGaussianMixture", "PrivateLinearRegression", "PrivateLogisticRegression", "PrivateSGLD", "PrivateSVI",
-    "Release", "RoundRefused", "TrustedAggregator",
+    "RegressionRelease", "Release", "RoundRefused", "TrustedAggregator",
 ]  # fmt: skip
 
 

@@ -274,7 +274,8 @@ def test_predict_does_without_the_target(folder: Path, capsys: pytest.CaptureFix
 @pytest.mark.parametrize(("arguments", "expected"), [
     (["explain", "--clients", "2", "--features", "3", "--epsilon", "1", "--delta", "1e-5", "--tolerate", "1"],
      "tolerated must be at most N - 2 = 0"),
-    (["explain", "--clients", "9", "--features", "0", "--epsilon", "1", "--delta", "1e-5"], "features must be at least 1"),
+    (["explain", "--clients", "9", "--features", "0", "--epsilon", "1", "--delta", "1e-5"], "features must be in 1..5000"),
+    (["explain", "--clients", "9", "--features", "100000", "--epsilon", "1", "--delta", "1e-5"], "got features=100000"),
     (["explain", "--clients", "9", "--features", "2", "--epsilon", "1", "--delta", "2"], "delta must be between 0 and 1"),
     (["explain", "--clients", "9", "--features", "2", "--epsilon", "1", "--delta", "1e-5", "--computes", "0"],
      "computes must be a whole number in 2..1000"),

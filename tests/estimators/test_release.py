@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -61,3 +62,28 @@ def test_noise_budget_shrinks_with_epsilon(regression_rows: np.ndarray):
         assert all((part > 0).all() and part.shape == (3,) for part in budget.values())
         noise.append(budget["noise of X'y"])
     assert (noise[1] < noise[0]).all()
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        (lambda r: r.posterior(kind="exact"), "kind must be one of noise-aware, shrinkage, got kind='exact'"),
+        (lambda r: r.compare("x0"), "models must be 2 to 64 lists of features, got models='x0'"),
+        (lambda r: r.compare(["x0", "x1"]), "features must be a list of names, got features='x0'"),
+        (lambda r: r.compare(None), "models must be 2 to 64 lists of features, got models=None"),
+        (lambda r: r.restricted(None), "features must be a list of names, got features=None"),
+    ],
+)
+def test_bad_questions_are_one_line(release: RegressionRelease, call: Callable[[RegressionRelease], object], expected):
+    with pytest.raises(InvalidInput) as error:
+        call(release)
+    assert expected in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_fit_by_another_method_leaves_no_release_of_an_earlier_one(regression_rows: np.ndarray):
+    X, y = regression_rows[:, :3], regression_rows[:, 3]
+    model = PrivateLinearRegression(Budget(1.0, 1e-5), 1.0, 1.0, posterior="shrinkage").fit(X, y)
+    assert model.release_.names == ("x0", "x1", "x2")
+    model.set_params(method="plain", posterior="auto").fit(X, y)
+    assert not hasattr(model, "release_")

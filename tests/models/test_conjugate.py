@@ -71,6 +71,24 @@ def test_gaussian_far_from_zero_finds_its_variance(rng: np.random.Generator):
     assert posterior.std[1] < 10
 
 
+@pytest.mark.parametrize(("n", "bound", "mean", "std"), [(1000, 10.0, 0.0, 2.0), (10_000, 100.0, 50.0, 5.0)])
+def test_gaussian_without_a_prior_is_flat_in_mean_and_deviation(n: int, bound: float, mean: float, std: float):
+    """Against a grid of (mean, deviation), with the sums of x and x^2 as the normal numbers that they nearly are."""
+    values = np.random.default_rng(1).normal(mean, std, n)
+    found = fit(Gaussian(bound), values, seed=1)
+    of_sum, of_squares = found.release.noise_std * np.array([bound, bound**2])
+    m, s = np.meshgrid(
+        mean + np.linspace(-0.06, 0.06, 801) * bound, np.linspace(2e-4, 0.4, 1000) * bound, indexing="ij"
+    )
+    v = s**2
+    a, b, c = n * v + of_sum**2, n * (2 * v**2 + 4 * m**2 * v) + of_squares**2, 2 * n * m * v
+    one, two = found.release.value[0] * bound - n * m, found.release.value[1] * bound**2 - n * (v + m**2)
+    log = -0.5 * np.log(a * b - c**2) - 0.5 * (one**2 * b - 2 * one * two * c + two**2 * a) / (a * b - c**2)
+    below = np.cumsum(np.exp(log - log.max()).sum(axis=0))
+    expected = s[0, np.searchsorted(below, [0.05 * below[-1], 0.95 * below[-1]])]
+    np.testing.assert_allclose(np.sqrt(found.posterior.interval(0.9)[1]), expected, atol=0.004 * bound)
+
+
 def test_bernoulli_is_beta(rng: np.random.Generator):
     values = rng.random(N) < 0.3
     posterior = fit(Bernoulli((2.0, 3.0)), values, EXACT).posterior
@@ -193,6 +211,7 @@ def test_ledger_is_charged_and_refuses():
         (GaussianMean(1.0, 1.0, prior_mean=None), np.ones(5), "prior_mean must be a number"),
         (GaussianMean("a", 1.0), np.ones(5), "bound must be a positive number"),
         (Gaussian("x"), np.ones(5), "bound must be a positive number"),
+        (Gaussian(1.0, prior_shape=2.0), np.ones(5), "prior_scale must be given where prior_shape is"),
         (PoissonRate(0.01), np.ones(5), "bound must be at least 1"),
         (Bernoulli(), [[1], [0, 1]], "values must be a number for each client"),
     ],

@@ -174,3 +174,29 @@ def test_clipping_a_normal_target_is_undone(bound: float, rng: np.random.Generat
     assert attenuation[0] == pytest.approx(np.mean(x * clipped) / np.mean(x * y), rel=0.02)
     assert growth[0] * np.mean(clipped**2) == pytest.approx(1.0, rel=0.03)
     assert clipped_target(np.array([1e-4]), bound)[0][0] == 1.0
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e8, 1e12, 1e300])
+def test_any_prior_that_can_be_given_gives_a_posterior(scale: float, rng: np.random.Generator):
+    S = 100 * np.eye(3)
+    data = released(S, S @ [0.3, 0.0, -0.3], 60.0, 300, 5.0, 1.0, 1.4)
+    for mean in (None, np.full(3, 1e300)):
+        draws = sample_posterior(data, Prior(np.full(3, scale), mean), draws=100)
+        assert np.isfinite(draws.coefficients).all()
+    if scale > 1:
+        flat = sample_posterior(data, Prior(np.full(3, scale)), draws=1000)
+        np.testing.assert_allclose(flat.coefficients.mean(axis=0), [0.3, 0.0, -0.3], atol=0.1)
+
+
+def test_more_noise_is_added_to_the_noise_there_is(rng: np.random.Generator):
+    data = released(np.zeros((3, 3)), np.zeros(3), 0.0, 300, 3.0, 1.0, 1.4)
+    assert data.blurred(2.0, rng) is data
+    many = [data.blurred(5.0, rng) for _ in range(2000)]
+    assert many[0].noise_std == 5.0
+    weight = data.ball.weight
+    for found, expected in (
+        ([one.sums.xx[0, 0] for one in many], 4.0), ([one.sums.xx[0, 1] for one in many], 4 / np.sqrt(2)),
+        ([one.sums.xy[0] for one in many], 4 / np.sqrt(2) / weight), ([one.sums.yy for one in many], 4 / weight**2),
+    ):  # fmt: skip
+        assert np.std(found) == pytest.approx(expected, rel=0.08)  # five standard errors
+    assert all((one.sums.xx == one.sums.xx.T).all() for one in many[:5])

@@ -158,3 +158,16 @@ def test_intervals_cover(n: int, d: int, epsilon: float):
         low, high = np.quantile(draws.coefficients, [0.05, 0.95], axis=0)
         hits.append((low < beta) & (beta < high))
     assert 0.80 < np.mean(hits) < 0.97
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n", "d", "epsilon", "studies"), [(20, 30, 100.0, 3), (12, 10, 1e4, 8), (8, 3, 1e4, 20)])
+def test_few_rows_and_little_noise_are_no_reason_for_certainty(n: int, d: int, epsilon: float, studies: int):
+    """Sums that are close to singular: 90 % intervals hold the truth at least 80 % of the time (10 to 60 if stuck)."""
+    hits = []
+    for seed in range(studies):
+        rows, beta = simulate(n, d, seed)
+        release = fitted(rows, Budget(epsilon, 1e-5), seed, intercept=True).released
+        low, high = np.quantile(sample_posterior(release, draws=400).coefficients, [0.05, 0.95], axis=0)
+        hits.append((low < beta) & (beta < high))
+    assert np.mean(hits) > 0.8

@@ -21,14 +21,16 @@ from hubbub.roles import RoundPlan, Study, contribute
 from hubbub.securesum import PrivateKey, encode_report
 from hubbub.statistics import Box, Regression, SecondMoments
 
+_MOST_FEATURES = 5000  # their products are summed, too
+
 
 def run(
     clients: int, features: int, epsilon: float, delta: float, x_bound: str, y_bound: str, computes: int,
     tolerate: int, method: Literal["auto", "projected", "plain"], json: bool,
 ) -> None:  # fmt: skip
     """Plan the rounds and print what they would cost."""
-    if features < 1:
-        raise invalid("features", "at least 1", features, "count the columns of X")
+    if not 1 <= features <= _MOST_FEATURES:
+        raise invalid("features", f"in 1..{_MOST_FEATURES}", features, "count the columns of X; choose among many")
     budget = Budget(epsilon, delta)
     ranges = [*parse_ranges(x_bound, [f"x{j + 1}" for j in range(features)]), *parse_ranges(y_bound, ["y"], "y_bound")]
     *x, y = ((high - low) / 2 if method == "auto" else max(abs(low), abs(high)) for low, high in ranges)
@@ -78,7 +80,7 @@ def _expected(clients: int, features: int, budget: Budget, tolerate: int) -> dic
 def verdict(found: Forecast) -> str:
     """One line on what to expect."""
     if found.hopeless:
-        return "hopeless: the noise hides nearly everything, and the posterior will be close to the prior"
+        return "hopeless: clients are too few for the noise and the columns; the posterior will be close to the prior"
     if found.good:
         return "good: coefficients of an ordinary size will be told from zero"
     return "rough: only large effects will be told from zero"
@@ -121,10 +123,12 @@ def _print(result: dict[str, object], rounds: list[dict[str, object]]) -> None:
     if result["method"] == "auto":
         console.print("The regression round sums rows in units of the columns' scales, found in round 1.")
         expected: dict[str, Any] = result["expected"]  # type: ignore[assignment]  # as made above
+        least = "at least " if str(expected["verdict"]).startswith("hopeless") else ""
+        width, known = expected["interval_width"], expected["interval_width_without_data"]
         console.print(
-            f"Expected, if x explains half of y: 90 % intervals of width {expected['interval_width']:.2g} (deviations "
-            f"of y per deviation of x; {expected['interval_width_without_data']:.2g} without any data), predictions "
-            f"with {expected['error_over_non_private']:.3g} times the non-private error."
+            f"Expected, if x explains half of y: 90 % intervals of width {least}{width:.2g} (deviations of y per "
+            f"deviation of x; {known:.2g} where only scales are known), predictions with "
+            f"{expected['error_over_non_private']:.3g} times the non-private error."
         )
         console.print(f"Verdict: {expected['verdict']}.")
         for line in expected["advice"]:

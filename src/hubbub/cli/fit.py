@@ -145,7 +145,7 @@ def _warn_if_hopeless(clients: int, features: int, budget: Budget, tolerate: int
     if method == "auto" and forecast(clients, features, budget, tolerate).hopeless:
         better = "; or ".join(advice(clients, features, budget, tolerate))
         errors.print(
-            f"Take care: with {clients} clients, {features} features and {budget} the noise hides nearly everything. "
+            f"Take care: with {clients} clients, {features} features and {budget} too little can be learned. "
             f"Better with {better}.",
             markup=False,
         )

@@ -124,6 +124,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
             self._fit_scaled(rows, ranges, caveats, budget, engine, ledger)
         else:
             assert isinstance(rows, np.ndarray)  # as _table has seen to
+            self.__dict__.pop("release_", None)  # of an earlier fit
             widest = np.abs(ranges).max(axis=1)
             box = Box(tuple(widest[:-1].tolist()), float(widest[-1]))
             self._fit_box(rows, box, budget, engine, ledger)

@@ -20,6 +20,7 @@ from hubbub.models.shrinkage import in_original_units, shrinkage_posterior
 from hubbub.statistics import Ball, Gram
 
 FORMAT = "hubbub regression release 1"
+KINDS = ("noise-aware", "shrinkage")
 _MOST_MODELS = 64
 
 
@@ -46,8 +47,11 @@ class RegressionRelease:
     ) -> LinearPosterior:
         """The posterior under this prior (standard deviations and means in the units of the data).
 
+        A width or a mean beyond 10^4 standard units counts as so many: that is flat already.
         "shrinkage" is the quick closed form, with a learned prior only. For fewer features see `restricted`.
         """
+        if kind not in KINDS:
+            raise invalid("kind", f"one of {', '.join(KINDS)}", repr(kind), "use 'noise-aware'")
         prior = checked_prior(len(self.names), prior_scale, prior_mean, kind, draws)
         if kind == "shrinkage":
             quick = in_original_units(shrinkage_posterior(self.released), self.released)
@@ -64,8 +68,8 @@ class RegressionRelease:
         a feature's worth, the smaller model is not ruled out. Every model claims that what it leaves out has no
         effect: where all of them leave out something that has, none fits.
         """
-        if not 2 <= len(models) <= _MOST_MODELS:
-            raise invalid("models", f"2 to {_MOST_MODELS} lists of features", len(models), "name the candidates")
+        if not _is_list(models) or not 2 <= len(models) <= _MOST_MODELS:
+            raise invalid("models", f"2 to {_MOST_MODELS} lists of features", repr(models), "name the candidates")
         positions = [self._positions(model) for model in models]
         prior = checked_prior(len(self.names), prior_scale, None, "noise-aware", 2000)
         found = sample_posterior(self.released, prior, draws=2000, seed=seed, models=positions)
@@ -131,11 +135,17 @@ class RegressionRelease:
             ) from None
 
     def _positions(self, features: Sequence[str]) -> list[int]:
+        if not _is_list(features):
+            raise invalid("features", "a list of names", repr(features), f"choose among {', '.join(self.names)}")
         unknown = [name for name in features if name not in self.names]
         if unknown or len(set(features)) != len(features):
             known = ", ".join(self.names)
             raise InvalidInput(f"features must be distinct names among {known}, got {', '.join(map(str, features))}")
         return [self.names.index(name) for name in features]
+
+
+def _is_list(value: object) -> bool:
+    return hasattr(value, "__len__") and hasattr(value, "__iter__") and not isinstance(value, str)
 
 
 def checked_prior(features: int, prior_scale: object, prior_mean: object, kind: str, draws: int) -> Prior:

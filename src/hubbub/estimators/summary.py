@@ -26,7 +26,7 @@ class Summary:
 
     def __str__(self) -> str:
         width = max(len(str(row["name"])) for row in self.rows)
-        head = f"{'':<{width}}  {'mean':>10}  {'std':>9}  {f'{self.level:.0%} interval':>23}  {'P(> 0)':>6}"
+        head = f"{'':<{width}}  {'mean':>10}  {'std':>9}  {f'{100 * self.level:.10g}% interval':>23}  {'P(> 0)':>6}"
         lines = [
             f"{row['name']:<{width}}  {row['mean']:>10.4g}  {row['std']:>9.3g}  "
             f"{row['low']:>10.4g} .. {row['high']:<9.4g}  {_probability(row['positive'])}"

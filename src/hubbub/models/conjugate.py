@@ -87,27 +87,36 @@ class GaussianMean:
 
 @dataclass(frozen=True)
 class Gaussian:
-    """x ~ N(mu, v), both unknown, with a normal-inverse-gamma prior."""
+    """x ~ N(mu, v), both unknown, with a normal-inverse-gamma prior of those parts that are given.
+
+    Without them it is flat in the mean and the standard deviation, as far as the bound lets them be: where noise
+    leaves the variance open, the prior decides, and a vague inverse gamma would say that it is next to nothing.
+    """
 
     bound: float
     prior_mean: float = 0.0
-    prior_count: float = 1e-3
-    prior_shape: float = 1e-2
-    prior_scale: float = 1e-2
+    prior_count: float | None = None
+    prior_shape: float | None = None
+    prior_scale: float | None = None
 
     def fit(
         self, values: object, *, budget: Budget, engine: Engine, ledger: Ledger | None = None
     ) -> ConjugateFit[NormalVariancePosterior]:
         """Posterior of mean and variance from the noisy sums of x and x^2."""
-        center, prior_count = _finite(self.prior_mean), _positive("prior_count", self.prior_count)
-        prior_shape, prior_scale = (
-            _positive("prior_shape", self.prior_shape),
-            _positive("prior_scale", self.prior_scale),
+        center, statistic = _finite(self.prior_mean), MeanAndSquare(self.bound)
+        if self.prior_shape is not None and self.prior_scale is None:
+            raise invalid("prior_scale", "given where prior_shape is", None, "give both, or neither")
+        prior_count, prior_shape, prior_scale = (
+            flat if given is None else _positive(field, given)
+            for field, given, flat in (
+                ("prior_count", self.prior_count, 0.0),
+                ("prior_shape", self.prior_shape, -1.0),  # p(mu, v) ~ v^-1/2
+                ("prior_scale", self.prior_scale, 0.0),
+            )
         )
-        statistic = MeanAndSquare(self.bound)
         release, report = _fit(values, statistic, "mean and square", budget, engine, ledger)
         n, bound = release.n, statistic.bound
-        count, shape = prior_count + n, prior_shape + n / 2
+        count, shape = prior_count + n, max(prior_shape + n / 2, 0.5)
 
         def scale(mean: Floats, square: Floats) -> Floats:
             shift = prior_count * n / count * (mean - center) ** 2

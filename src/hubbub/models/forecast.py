@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hubbub.models.noise_aware import enough_noise
 from hubbub.models.scaled import choose_ball, shares
 from hubbub.privacy import Budget, split
 
@@ -22,7 +23,10 @@ _USELESS, _GOOD = 0.6, 0.3  # posterior deviation of a coefficient, of the prior
 
 @dataclass(frozen=True)
 class Forecast:
-    """Expected width of a coefficient's 90 % interval, in deviations of y per deviation of x, and of predictions."""
+    """Expected width of a coefficient's 90 % interval, in deviations of y per deviation of x, and of predictions.
+
+    The prior is taken to know the columns' scales. Where the fit is hopeless they are open, too: it is wider.
+    """
 
     width: float
     prior_width: float
@@ -57,6 +61,7 @@ def forecast(clients: int, features: int, budget: Budget, tolerated: int = 0) ->
     shortened = float(np.mean(factor))
     noise = multiplier * ball.sensitivity(True) * math.sqrt(clients / max(clients - tolerated - 1, 1))
     sum_ = clients * level
+    noise = max(noise, enough_noise(clients, features + 1, sum_))
     kept = math.erf(ball.y / math.sqrt(2 * shortened))  # of X'y, after clipping y
     prior = EXPLAINED / features
     of_target = noise**2 / (2 * ball.weight**2)
@@ -85,7 +90,7 @@ def advice(clients: int, features: int, budget: Budget, tolerated: int = 0) -> l
     fewer = next((d for d in range(features - 1, 0, -1) if forecast(clients, d, budget, tolerated).good), None)
     if fewer is not None:
         found.append(f"fewer columns: about {fewer} of the {features}")
-    return found or ["nothing moderate will help: ask a simpler question, such as means or counts"]
+    return found or ["a simpler question, such as means or counts: nothing moderate would help this one"]
 
 
 def _good_at(epsilon: float, clients: int, features: int, budget: Budget, tolerated: int) -> bool:

@@ -12,6 +12,9 @@ first round left open where columns lie, too, S may have a part of rank one besi
 beta and q are integrated out in closed form, save that the law of y'y given the rest is replaced by a t law of the
 same mean and spread; each draw then carries the weight that makes up for it. What is left is sampled by many chains
 at once: S by elliptical slice sampling from its normal part, (V, R2) by differential evolution between the chains.
+
+With few rows for the columns S is close to singular, and no chain moves among such matrices. Then noise is added until
+they do: the posterior is that of noisier sums, wider and on its way to the prior.
 """
 
 from __future__ import annotations
@@ -34,6 +37,9 @@ _HYPER_MOVES = 3
 _MORE, _GROWTH = 1.5, 1.5  # of what clipping takes from a normal target's variance so much is put back; most growth
 _CENTRED, _OFF_CENTRE = 0.3, 2.0  # doubt up to which a column counts as centred; what more of it means ...
 _OPEN = 0.03  # ... where the noise is at least this part of all that can be seen
+_FEW, _BLUR = 4.0, 2.0  # fewer rows a column than this are few; noise that chains move in where there is one, of S_jj
+_MANY_COLUMNS, _FEW_OF_MANY = 64, 10.0  # beyond which chains are few, too
+_WIDEST = 1e4  # prior scale or mean, in standard units: beyond it is all the same
 
 
 @dataclass(frozen=True)
@@ -74,12 +80,15 @@ def sample_posterior(
     `models` are lists of features, equally likely a priori: the draws then go through all of them, and their
     posterior probabilities compare the models. Post-processing: free, and the seed is harmless.
     """
-    prior = prior or Prior()
+    prior, rng = prior or Prior(), np.random.default_rng(seed)
+    p = released.sums.xy.size
+    level = min(float(np.trace(released.sums.xx)), released.n * released.ball.radius**2) / p
+    released = released.blurred(enough_noise(released.n, p, level), rng)
     kept = released.left_by_clipping if prior.scale is not None else 1.0  # so that the prior meets it in its units
     target = _Target(released, prior.shortened(kept), models)
     chains, burn, most = _effort(target.p)
     keep = min(-(-draws // chains), most)
-    walk = _Walk(target, chains, np.random.default_rng(seed))
+    walk = _Walk(target, chains, rng)
     for sweep in range(burn):
         walk.sweep()
         if sweep % 8 == 7:
@@ -104,6 +113,12 @@ def sample_posterior(
     residual = grown / released.shortening(S) * released.columns.scale[-1] ** 2
     effective = float(1 / np.sum(weights**2) / weights.size)
     return Draws(coefficients, intercept, residual, effective, walk.probabilities / keep)
+
+
+def enough_noise(n: int, p: int, level: float) -> float:
+    """The least noise that lets chains move: none with many rows a column, twice S_jj with one, more with fewer."""
+    few = _FEW if p <= _MANY_COLUMNS else _FEW_OF_MANY
+    return _BLUR * level * max(0.0, few * p / n - 1) / (few - 1)
 
 
 def _effort(p: int) -> tuple[int, int, int]:
@@ -143,10 +158,10 @@ class _Target:
         for mask, model in zip(self.models, [range(d)] if models is None else models, strict=True):
             mask[[first + j for j in model]] = True
         self.sizes = np.maximum(self.models.sum(axis=1), 1)
-        self.scale = None if prior.scale is None else np.square(prior.scale / released.factors)
+        self.scale = None if prior.scale is None else np.square(np.minimum(prior.scale / released.factors, _WIDEST))
         self.mean = np.zeros(self.p)
         if prior.mean is not None:
-            self.mean[first:] = prior.mean / released.factors
+            self.mean[first:] = np.clip(prior.mean / released.factors, -_WIDEST, _WIDEST)
         self.dof = max(self.n - self.p, 1)
 
     def variances(self, S: Floats, hyper: Floats, model: NDArray[np.intp]) -> tuple[Floats, Floats]:

@@ -18,7 +18,7 @@ _MANY = 200_000  # whole numbers that are weighed one by one
 _NEAR = 1000  # at either end also where they are more
 _GROUPS = 1000  # of about the same probability, that more than so many are put into
 _GRID = 48  # points of a window
-_DROPS = (22.5, 8.0, 2.0)  # in log weight, around which the means get finer and finer grids
+_DROPS = (22.5, 8.0, 2.0)  # in log weight, around which grids get finer and finer
 _SWEEPS, _CHAINS, _RECORDS = 15, 64, 10  # of the sampler between records, ten times as many before; fewer chains ...
 _NUMBERS = 64_000  # ... where they would hold more counts than this
 
@@ -87,8 +87,13 @@ def plausible_moments(
         """A grid of log squares for each mean, and the log weights of its points."""
         column = mean[:, None]
         top = np.log(n * np.maximum(bound**2 - mean**2, 1e-12 * bound**2))
-        window = _closed(lambda squares: log_weight(column, squares), top - 30.0, top, _DROPS[0])
-        squares = np.linspace(*window, _GRID, axis=-1)
+        windows = [(top - 30.0, top)]
+        for drop in _DROPS:
+            windows.append(_closed(lambda squares: log_weight(column, squares), *windows[-1], drop))
+        # even in the logarithm, for a flat tail toward nothing, and even as they are, as the noise leaves them
+        grids = [np.linspace(low, high, _GRID, axis=-1) for low, high in windows[1:]]
+        grids += [np.log(np.linspace(np.exp(low), np.exp(high), _GRID, axis=-1)) for low, high in windows[1:]]
+        squares = np.sort(np.concatenate(grids, axis=-1), axis=-1)
         return squares, log_weight(column, squares) + np.log(_widths(squares))
 
     def of_means(mean: Floats) -> Floats:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -60,6 +60,20 @@ class Released:
         assert self.ball.y is not None
         attenuation, _ = clipped_target(np.array(self.mean_square), self.ball.y)
         return 1 - 2 / 3 * (1 - float(attenuation))
+
+    def blurred(self, noise_std: float, rng: np.random.Generator) -> Released:
+        """With more noise of the same shape, where there is less than this: post-processing, at no cost."""
+        if self.noise_std >= noise_std:
+            return self
+        p, weight, more = self.sums.xy.size, self.ball.weight, np.sqrt(noise_std**2 - self.noise_std**2)
+        normal = rng.standard_normal((p, p))
+        assert self.sums.yy is not None
+        sums = Gram(
+            self.sums.xx + more * (normal + normal.T) / 2,
+            self.sums.xy + more / weight / np.sqrt(2) * rng.standard_normal(p),
+            float(self.sums.yy + more / weight**2 * rng.standard_normal()),
+        )
+        return replace(self, sums=sums, noise_std=noise_std)
 
     def shortening(self, S: Floats) -> Floats:
         """Mean squared factor by which rows were shortened: what became of the constant 1, or else of unit columns."""
