@@ -172,6 +172,16 @@ def release(csv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Pa
     return path
 
 
+def test_what_was_paid_for_is_kept_though_nobody_reads_the_output(csv: Path, tmp_path: Path):
+    """As in `hubbub fit .. | head -1`."""
+    kept = tmp_path / "kept.json"
+    arguments = [sys.executable, "-m", "hubbub", "fit", csv, *BASE, "--release", kept]
+    with subprocess.Popen([*map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+    assert json.loads(kept.read_text())["names"] == ["age", "dose", "weight"]
+
+
 def test_release_carries_names_target_and_privacy(release: Path):
     content = json.loads(release.read_text())
     assert content["names"] == ["age", "dose", "weight"]

@@ -82,6 +82,10 @@ def run(
         ).fit(data.X, data.y)
     stored = StoredModel.of(model, names, target)
     seconds = time.perf_counter() - started
+    if release is not None:  # first of all: it was paid for
+        replace(model.release_, names=tuple(names), target=target).save(release)
+    if out is not None:
+        stored.save(out)
     if json:
         print_json({**stored.summary(), "n": data.clients, "epsilon": epsilon, "delta": delta, "method": method,
                     "privacy": stored.privacy, "ledger": None if purse is None else purse.as_dict(),
@@ -91,10 +95,6 @@ def run(
         console.print(str(model.privacy_), markup=False)
         if purse is not None:
             console.print(f"\n{purse}", markup=False)
-    if out is not None:
-        stored.save(out)
-    if release is not None:
-        replace(model.release_, names=tuple(names), target=target).save(release)
     if plot is not None:
         title = f"{target}, {budget}-DP" + ("" if model.privacy_.is_guarantee else " (simulation, not a guarantee)")
         plot_model(plot, stored, title, scales, model.release_.noise_budget() if method == "auto" else None)
