@@ -30,7 +30,7 @@ from hubbub.iterative.plan import make_plan
 from hubbub.iterative.public import Public
 from hubbub.iterative.rows import as_rows
 from hubbub.iterative.trainer import train
-from hubbub.privacy import Budget, Release, add_share
+from hubbub.privacy import Budget, Population, Release, add_share
 from hubbub.randomness import Randomness
 from hubbub.roles import plan_round
 from hubbub.statistics import Statistic
@@ -54,7 +54,7 @@ class Plain:
     threads: int = field(default_factory=cores)
 
     def private_sum(self, rows: Floats, statistic: Statistic, noise_multiplier: float) -> Release:
-        plan = plan_round(statistic, noise_multiplier, rows.shape[0], 0)
+        plan = plan_round(statistic, noise_multiplier, Population(rows.shape[0]))
 
         def block_sum(start: int) -> Floats:
             randomness, value = Randomness.system(), np.zeros(plan.dimension)

@@ -69,7 +69,7 @@ CASES = {
     "out cannot be opened": ({"--out": "x" * 300 + ".json"}, "--out must be a file in a writable folder"),
     "ledger is a folder": ({"--ledger": "."}, "ledger must be a writable file"),
     "one Compute": ({"--computes": "1"}, "computes must be a whole number in 2..1000, got computes=1"),
-    "too many tolerated": ({"--tolerate": "399"}, "tolerated must be at most N - 2 = 398 for N=400 clients"),
+    "too many tolerated": ({"--tolerate": "399"}, "dropouts + colluders must be at most K - 2 = 398 for K=400 clients"),
     "tolerated negative": ({"--tolerate": "-1"}, "tolerated must be a whole number >= 0, got tolerated=-1"),
     "unknown target": ({"--target": "height"}, "target must be one of age, dose, weight, y, got target=height"),
     "unknown feature": ({"--features": "age,height"}, "column must be one of age, dose, weight, y, got column=height"),
@@ -273,7 +273,7 @@ def test_predict_does_without_the_target(folder: Path, capsys: pytest.CaptureFix
 
 @pytest.mark.parametrize(("arguments", "expected"), [
     (["explain", "--clients", "2", "--features", "3", "--epsilon", "1", "--delta", "1e-5", "--tolerate", "1"],
-     "tolerated must be at most N - 2 = 0"),
+     "dropouts + colluders must be at most K - 2 = 0"),
     (["explain", "--clients", "9", "--features", "0", "--epsilon", "1", "--delta", "1e-5"], "features must be in 1..5000"),
     (["explain", "--clients", "9", "--features", "100000", "--epsilon", "1", "--delta", "1e-5"], "got features=100000"),
     (["explain", "--clients", "9", "--features", "2", "--epsilon", "1", "--delta", "2"], "delta must be between 0 and 1"),

@@ -47,7 +47,7 @@ def test_the_model_is_that_of_the_local_engine_up_to_the_noise(folder: Path, cap
             assert found["coefficients"][name]["mean"] == pytest.approx(local["coefficients"][name]["mean"], abs=0.05)
         assert found["privacy"]["guarantee"] is True
         assert found["privacy"]["setting"].startswith("all parties were simulated on one Spark cluster")
-        assert (found["privacy"]["computes"], found["privacy"]["tolerated"]) == (4, 2)
+        assert [found["privacy"][k] for k in ("computes", "dropouts_covered", "colluders_covered")] == [4, 2, 2]
 
 
 def test_model_and_release_are_written_and_the_report_printed(folder: Path, capsys: pytest.CaptureFixture[str]):
@@ -67,7 +67,7 @@ def test_model_and_release_are_written_and_the_report_printed(folder: Path, caps
         (["--seal"], "seal must be left out for the engine spark"),
         (["--method", "plain"], "method must be auto for the engine spark, got method=plain"),
         (["--features", "age,height"], "column must be one of age, dose, weight, y, got column=height"),
-        (["--tolerate", "1999"], "tolerated must be at most N - 2 = 1998"),
+        (["--tolerate", "1999"], "dropouts + colluders must be at most K - 2 = 1998"),
         (["--x-norm", "1"], "x-bound or x-norm must be given, one of the two, got both"),
     ],
 )

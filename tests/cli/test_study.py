@@ -117,7 +117,7 @@ def test_a_round_that_one_compute_missed_is_opened_there_by_the_same_command(
     analyst.register()
     analyst.invite(study._read_tokens(folder / "study.tokens.csv"))
     plan, budget = study._model(analyst.study)
-    first = plan.next_round(budget, analyst.study.clients, [])
+    first = plan.next_round(budget, analyst.study.population.n, [])
     record = analyst.plan(0, first.statistic, first.noise_multiplier, first.label, first.steps)
     for url in live.urls[:2]:
         analyst.web.post(f"{url}/v1/studies/{analyst.study.id}/rounds", sign_record(record, analyst.key))

@@ -39,6 +39,8 @@ ENGINES: dict[str, Callable[[int | None], Engine]] = {
     "local, 10 Computes": lambda seed: LocalEngine(computes=10, tolerated=2, seed=seed),
     "local, sealed": lambda seed: LocalEngine(computes=3, tolerated=2, seed=seed, seal=True),
     "local, sealed hybrid": lambda seed: LocalEngine(computes=2, tolerated=2, seed=seed, seal="MLKEM768-X25519"),
+    "local, parties of 8": lambda seed: LocalEngine(computes=3, tolerated=2, seed=seed, holds=8),
+    "local, parties of 8, sealed": lambda seed: LocalEngine(computes=3, tolerated=2, seed=seed, holds=8, seal=True),
     "trusted": lambda seed: TrustedAggregator(seed=seed),
     "spark": lambda seed: SparkEngine(computes=3, tolerated=2, seed=seed, session=shared_session(), partitions=3),
 }
@@ -102,12 +104,12 @@ def test_release_carries_what_its_guarantee_depends_on(make, rng: np.random.Gene
     p = release.protection
     assert release.event.noise_multiplier == 2.5
     assert (release.n, release.dropouts) == (N, 0)
-    assert release.remaining_tolerance == p.tolerated
-    assert p.clients == N
+    assert release.colluders_covered == p.population.colluders
+    assert p.population.n == N
     assert p.sensitivity >= statistic.sensitivity
     assert p.sigma_std == pytest.approx(2.5 * p.sensitivity)
     assert release.noise_std == pytest.approx(
-        p.sigma_std * np.sqrt(N / (N - p.tolerated - p.held)) if p.sigma_client else p.sigma_std
+        p.sigma_std * np.sqrt(p.population.clients / p.population.shares) if p.sigma_client else p.sigma_std
     )
     assert p.secure_generator
     assert "os.urandom" in p.generator

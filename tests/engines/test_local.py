@@ -24,19 +24,28 @@ MARKS = Means((2.0**20,))
 def test_variance_of_a_release_is_n_over_n_minus_t_minus_1_sigma_std(n: int, t: int):
     """2000 coordinates in each of 5 releases; false alarm FALSE_ALARM."""
     statistic = Means((0.5,) * 2000)
-    engine = LocalEngine(computes=3, tolerated=t, seed=n + t)
+    engine = LocalEngine(computes=3, tolerated=t, theorem1=True, seed=n + t)
     values = np.concatenate([engine.private_sum(np.zeros((n, 2000)), statistic, 1.0).value for _ in range(5)])
     sigma_std = engine.plan(statistic, 1.0, n).mechanism.sigma_std
     low, high = stats.chi2(values.size).interval(1 - FALSE_ALARM)
     assert low < np.sum(values**2) / (sigma_std**2 * n / (n - t - 1)) < high
 
 
-def test_t_colluders_and_the_curious_client_leave_sigma_std():
-    """With T colluders and one more client who subtracts its own share, exactly sigma_std is left."""
-    n, t = 12, 4
+@pytest.mark.parametrize(("dropouts", "colluding"), [(4, 0), (0, 4), (3, 2), (5, 5)])
+@pytest.mark.parametrize("holds", [1, 10])
+def test_dropouts_colluders_and_the_curious_client_together_leave_sigma_std(dropouts: int, colluding: int, holds: int):
+    """The adversary lets D clients go missing, has C tell their noise, and subtracts its own: sigma_std is left.
+
+    Whatever number of samples a client holds. Before, colluders or dropouts were covered, counted in samples.
+    """
+    clients = 12
     statistic = Means((0.5,) * 2000)
-    engine = LocalEngine(tolerated=t, colluders=tuple(range(t + 1)), seed=3)
-    release = engine.private_sum(np.zeros((n, 2000)), statistic, 1.0)
+    engine = LocalEngine(
+        dropouts=dropouts, colluding=colluding, colluders=tuple(range(colluding + 1)), holds=holds, seed=3,
+        absent=tuple(range(clients - dropouts, clients)),
+    )  # fmt: skip
+    release = engine.private_sum(np.zeros((clients * holds, 2000)), statistic, 1.0)
+    assert (release.clients, release.n) == (clients - dropouts, (clients - dropouts) * holds)
     sigma_std = release.protection.sigma_std
     assert release.noise_std == pytest.approx(sigma_std)
     low, high = stats.chi2(2000).interval(1 - FALSE_ALARM)
@@ -49,7 +58,7 @@ def test_dropouts_at_either_step_are_in_no_sum(seal: bool):
     engine = LocalEngine(computes=3, tolerated=5, absent=(0, 7), lost_halfway=(19,), seal=seal)
     release = engine.private_sum(rows, MARKS, 0.0)
     assert release.value[0] == 2.0**20 - 1 - 2**0 - 2**7 - 2**19
-    assert (release.n, release.dropouts, release.remaining_tolerance) == (17, 3, 2)
+    assert (release.n, release.clients, release.dropouts, release.colluders_covered) == (17, 17, 3, 5)
 
 
 @pytest.mark.parametrize("seal", [False, True])
@@ -62,7 +71,7 @@ def test_colluders_add_no_noise(seal: bool):
 @pytest.mark.parametrize("seal", [False, True])
 def test_more_dropouts_than_tolerated_are_refused(seal: bool):
     engine = LocalEngine(tolerated=1, absent=(0,), lost_halfway=(1,), seal=seal)
-    with pytest.raises(RoundRefused, match=r"clients must number at least N - T = 19, got 18; .*no budget is spent"):
+    with pytest.raises(RoundRefused, match=r"clients must number at least 19 .*got 18; .*no budget is spent"):
         engine.private_sum(np.zeros((20, 1)), MARKS, 1.0)
 
 
@@ -70,7 +79,7 @@ def test_more_dropouts_than_tolerated_are_refused(seal: bool):
 @pytest.mark.parametrize("index", [20, 1000])
 def test_fault_of_a_client_that_does_not_exist_is_one_line(fault: str, index: int):
     engine = LocalEngine(tolerated=2, **{fault: (index,)})
-    with pytest.raises(InvalidInput, match=rf"client must be a row number in 0..19, got client={index}"):
+    with pytest.raises(InvalidInput, match=rf"client must be a number in 0..19, got client={index}"):
         engine.private_sum(np.zeros((20, 1)), MARKS, 1.0)
 
 
@@ -81,7 +90,7 @@ def test_chunks_of_any_size_give_the_same_exact_sum(computes: int, clients: int,
     monkeypatch.setattr(local, "_ONE_SLICE", 1000)
     monkeypatch.setattr(local, "_LEAST_SLICE", 100)
     rows = np.arange(clients, dtype=float)[:, None] * [1, -2, 3]
-    release = LocalEngine(computes=computes, tolerated=3, absent=(2,)).private_sum(rows, Means((4000.0,) * 3), 0.0)
+    release = LocalEngine(computes=computes, tolerated=2, absent=(2,)).private_sum(rows, Means((4000.0,) * 3), 0.0)
     assert release.value.tolist() == [s * (rows[:, 0].sum() - 2) for s in (1, -2, 3)]
 
 
@@ -195,3 +204,41 @@ def test_threads_share_an_engine_and_no_noise_is_damaged():
     low, high = stats.chi2(z.size).interval(1 - FALSE_ALARM)
     assert low < np.sum(z**2) < high
     assert np.unique(z).size == z.size
+
+
+@pytest.mark.parametrize("seal", [False, True])
+@pytest.mark.parametrize("samples", [97, 100])
+def test_parties_of_any_size_give_the_same_exact_sum(seal: bool, samples: int, monkeypatch: pytest.MonkeyPatch):
+    """Parties of 10, the last of 7 or 10; one is absent with all its samples, and slices never cut a party in two."""
+    monkeypatch.setattr(local, "_ONE_SLICE", 50)
+    monkeypatch.setattr(local, "_LEAST_SLICE", 30)
+    monkeypatch.setattr(tally, "BLOCK_WORDS", 16)
+    rows = np.arange(samples, dtype=float)[:, None] * [1, -2]
+    engine = LocalEngine(dropouts=1, colluding=1, holds=10, absent=(3,), seal=seal)
+    release = engine.private_sum(rows, Means((400.0, 400.0)), 0.0)
+    assert release.value.tolist() == [s * (rows[:, 0].sum() - rows[30:40, 0].sum()) for s in (1, -2)]
+    assert (release.clients, release.n, release.dropouts) == (9, samples - 10, 1)
+
+
+@pytest.mark.parametrize("seal", [False, True])
+def test_a_client_adds_one_share_of_noise_whatever_it_holds(seal: bool):
+    """5 hospitals of 40 samples, one of which may be missing and one may collude: noise of 5/2 sigma_std^2 in all."""
+    engine = LocalEngine(dropouts=1, colluding=1, holds=40, seed=5, seal=seal)
+    release = engine.private_sum(np.zeros((200, 500)), Means((0.5,) * 500), 1.0)
+    assert release.protection.population.shares == 2
+    assert release.noise_std == pytest.approx(release.protection.sigma_std * np.sqrt(5 / 2))
+    low, high = stats.chi2(500).interval(1 - FALSE_ALARM)
+    assert low < np.sum(release.value**2) / release.noise_std**2 < high
+
+
+def test_workers_and_parties_give_the_same_exact_sum():
+    rows = np.arange(60_000, dtype=float)[:, None] % 977 * np.ones(20)
+    engine = LocalEngine(computes=4, workers=2, holds=7, dropouts=1, absent=(11,))
+    local.POOL.use(2, lambda _: None)
+    release = engine.private_sum(rows, Means((1000.0,) * 20), 0.0)
+    assert (release.value == rows[:, 0].sum() - rows[77:84, 0].sum()).all()
+
+
+def test_picked_batches_need_a_client_for_every_row():
+    with pytest.raises(InvalidInput, match="selection must be 'self' where clients hold several samples"):
+        LocalEngine(holds=2).series(np.zeros((10, 1)), MARKS, 1.0, clients=4)

@@ -211,7 +211,7 @@ def test_one_bound_per_column(data):
         ),
         ({"method": "auto", "draws": 5}, "draws must be a whole number >= 100"),
         ({"method": "auto", "fit_intercept": "yes"}, "fit_intercept must be True, False or 'auto'"),
-        ({"engine": LocalEngine(tolerated=399)}, "tolerated must be at most N - 2 = 398"),
+        ({"engine": LocalEngine(tolerated=399)}, r"dropouts \+ colluders must be at most K - 2 = 398"),
         ({"engine": LocalEngine(fraction_bits=52)}, "fraction_bits must be at most"),
     ],
 )

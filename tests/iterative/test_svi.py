@@ -159,7 +159,7 @@ def test_bad_models_and_guides_are_one_line_and_cost_nothing(name: str):
         ({"optimiser": 0.1}, r"optimiser must be one of optax"),
         ({"engine": LocalEngine}, r"engine must be an engine"),
         ({"average": 0.0}, r"average must be in \(0, 1\]"),
-        ({"engine": LocalEngine(tolerated=299)}, r"tolerated must be at most N - 2 = 298"),
+        ({"engine": LocalEngine(tolerated=299)}, r"dropouts \+ colluders must be at most K - 2 = 298"),
     ],
 )
 def test_bad_settings_are_one_line_and_cost_nothing(arguments, message):
@@ -190,7 +190,7 @@ def test_dropouts_are_tolerated_up_to_t(selection):
     fitted = PrivateSVI(models.logistic, engine=engine, batch=100, selection=selection, **SMALL).fit(X, Y)
     report = fitted.privacy_report_
     assert report.most_dropouts == 3 if selection == "self" else report.most_dropouts <= 3
-    assert report.least_tolerance == 3 - report.most_dropouts
+    assert report.least_covered == 3
     assert report.is_guarantee
 
 

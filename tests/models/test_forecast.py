@@ -38,7 +38,7 @@ def test_more_of_everything_is_better():
     assert forecast(4000, 10, budget).width < base.width
     assert forecast(1000, 10, Budget(4.0, 1e-5)).width < base.width
     assert forecast(1000, 5, budget).learned > base.learned
-    assert forecast(1000, 10, budget, tolerated=900).width > base.width
+    assert forecast(1000, 10, budget, not_counted=900).width > base.width
     assert forecast(10**7, 5, budget).error_ratio == pytest.approx(1.0, abs=1e-3)
     assert forecast(20, 50, Budget(0.1, 1e-5)).learned < 0.01
 

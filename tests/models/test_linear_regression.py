@@ -64,7 +64,7 @@ def test_projected_never_widens_the_assumed_bounds(rng: np.random.Generator):
 
 def test_noise_of_a_fit_is_the_one_that_the_budget_asks_for(regression_rows: np.ndarray):
     multiplier = noise_multiplier(BUDGET)
-    fit = fit_plain(regression_rows, BOX, multiplier, LocalEngine(tolerated=9))
+    fit = fit_plain(regression_rows, BOX, multiplier, LocalEngine(dropouts=5, colluding=4))
     n = len(regression_rows)
     assert fit.noise_std == pytest.approx(multiplier * BOX.sensitivity(False) * np.sqrt(n / (n - 10)), rel=1e-6)
 
@@ -100,7 +100,7 @@ def test_ledger_is_checked_for_all_rounds_before_the_first(regression_rows: np.n
     multipliers = split(BUDGET, [0.3, 0.7])
     ledger = Ledger(Budget(0.5, 1e-5))
 
-    class Untouched:
+    class Untouched(LocalEngine):
         def private_sum(self, *_: object) -> None:
             raise AssertionError("a round was run")
 
@@ -113,6 +113,8 @@ def test_crash_after_the_first_round_keeps_what_may_have_been_seen(regression_ro
     """The first round is released and stays charged; the refused second is given back; a crash gives nothing back."""
 
     class FailsLater:
+        population = LocalEngine().population
+
         def __init__(self, error: Exception) -> None:
             self.error, self.calls = error, 0
 

@@ -25,3 +25,9 @@ def test_bad_delta_names_field_bound_value_and_remedy(delta: object):
 
 def test_good_budget_reads_well():
     assert str(Budget(1, 1e-5)) == "(epsilon=1, delta=1e-05)"
+
+
+def test_a_delta_that_double_precision_cannot_keep_is_refused_with_the_reason():
+    with pytest.raises(InvalidInput, match=r"delta must be at least 1e-15 while noise is drawn in double precision"):
+        Budget(1.0, 1e-16)
+    assert Budget(1.0, 1e-15).delta == 1e-15

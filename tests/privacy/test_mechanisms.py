@@ -1,8 +1,9 @@
-"""Theorem 1: what N - T - 1 clients add up to is what a trusted aggregator would add."""
+"""What the K - D - C - 1 clients who are counted on add up to is what a trusted aggregator would add."""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,40 +13,72 @@ from scipy import stats
 
 from conftest import FALSE_ALARM
 from hubbub.errors import InvalidInput
-from hubbub.privacy import DistributedGaussian, add_share
+from hubbub.privacy import DistributedGaussian, Population, add_share, covered
 from hubbub.randomness import Randomness
 
 
-@given(n=st.integers(2, 10**6), t=st.integers(0, 100), sigma=st.floats(0.1, 100))
-def test_least_noise_left_is_sigma_std(n: int, t: int, sigma: float):
-    if n - t - 1 < 1:
+@given(k=st.integers(2, 10**6), d=st.integers(0, 100), c=st.integers(0, 100), sigma=st.floats(0.1, 100))
+def test_least_noise_left_is_sigma_std(k: int, d: int, c: int, sigma: float):
+    if k - d - c - 1 < 1:
         return
-    mechanism = DistributedGaussian(sigma, 2.0, n, t)
+    mechanism = DistributedGaussian(sigma, 2.0, Population(k, d, c))
     assert mechanism.sigma_std == 2.0 * sigma
-    assert mechanism.sigma_release(n - t - 1) == pytest.approx(mechanism.sigma_std)
-    assert mechanism.sigma_release(n) == pytest.approx(mechanism.sigma_std * math.sqrt(n / (n - t - 1)))
+    assert mechanism.sigma_release(k - d - c - 1) == pytest.approx(mechanism.sigma_std)
+    assert mechanism.sigma_release(k) == pytest.approx(mechanism.sigma_std * math.sqrt(k / (k - d - c - 1)))
     assert mechanism.event.noise_multiplier == sigma
 
 
-@pytest.mark.parametrize(("n", "t"), [(2, 1), (5, 4), (5, 5)])
-def test_too_few_clients_is_one_line(n: int, t: int):
-    with pytest.raises(InvalidInput, match=r"tolerated must be at most N - 2 = .*, got tolerated=.*N - T - 1 >= 1"):
-        DistributedGaussian(1.0, 1.0, n, t)
+@given(k=st.integers(3, 10**4), t=st.integers(0, 50), samples=st.integers(1, 1000))
+def test_theorem_1_and_samples(k: int, t: int, samples: int):
+    """Theorem 1 counts colluders or dropouts; how many samples a client holds does not change the noise."""
+    if k - t - 1 < 1:
+        return
+    paper = Population(k, t, t, theorem1=True)
+    assert paper.shares == k - t - 1
+    assert [paper.covered(missing) for missing in (0, t)] == [t, 0]
+    few, many = Population(k), Population(k, samples=k * samples, largest=samples)
+    assert DistributedGaussian(1.0, 1.0, few).sigma_client == DistributedGaussian(1.0, 1.0, many).sigma_client
+
+
+@pytest.mark.parametrize(("k", "d", "c"), [(2, 1, 0), (2, 0, 1), (5, 2, 2), (5, 5, 5), (10, 0, 9)])
+def test_too_few_clients_is_one_line(k: int, d: int, c: int):
+    with pytest.raises(
+        InvalidInput,
+        match=rf"dropouts \+ colluders must be at most K - 2 = {k - 2} .*={d} \+ {c}; .*K - D - C - 1 >= 1",
+    ):
+        Population(k, d, c)
+    with pytest.raises(InvalidInput, match=r"T must be at most N - 2 = .*N - T - 1 >= 1"):
+        Population(5, 4, 4, theorem1=True)
 
 
 @pytest.mark.parametrize("n", [-5, 0, 1, 2.5])
 def test_number_of_clients_is_a_whole_number_from_two(n: float):
     with pytest.raises(InvalidInput, match="clients must be a whole number >= 2, got clients="):
-        DistributedGaussian(1.0, 1.0, n, 0)  # type: ignore[arg-type]
+        Population(n)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("field", "args"), [
-    ("noise_multiplier", (math.nan, 1.0, 10)), ("noise_multiplier", (-1.0, 1.0, 10)),
-    ("sensitivity", (1.0, 0.0, 10)), ("sensitivity", (1.0, math.inf, 10)), ("tolerated", (1.0, 1.0, 10, -1)),
+    ("noise_multiplier", (math.nan, 1.0)), ("noise_multiplier", (-1.0, 1.0)),
+    ("sensitivity", (1.0, 0.0)), ("sensitivity", (1.0, math.inf)),
 ])  # fmt: skip
-def test_bad_parameters_are_one_line(field: str, args: tuple[float, ...]):
+def test_bad_parameters_are_one_line(field: str, args: tuple[float, float]):
     with pytest.raises(InvalidInput, match=f"{field} must be .*, got {field}="):
-        DistributedGaussian(*args)  # type: ignore[arg-type]
+        DistributedGaussian(*args, Population(10))
+
+
+@pytest.mark.parametrize(("field", "args"), [
+    ("dropouts", {"dropouts": -1}), ("colluders", {"colluders": 0.5}), ("samples", {"samples": 9}),
+    ("largest", {"largest": 0}), ("unit", {"unit": "row"}), ("colluders", {"dropouts": 1, "theorem1": True}),
+])  # fmt: skip
+def test_bad_populations_are_one_line(field: str, args: dict[str, Any]):
+    with pytest.raises(InvalidInput, match=f"{field} must be .*, got {field}="):
+        Population(10, **args)
+
+
+def test_tolerated_is_short_for_both():
+    assert covered(3, None, None) == (3, 3)
+    assert covered(3, 1, None) == (1, 3)
+    assert covered(0, 1, 2) == (1, 2)
 
 
 def test_share_has_the_stated_variance_and_is_added_to_the_vector():

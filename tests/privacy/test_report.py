@@ -30,9 +30,10 @@ def test_text_answers_a_data_protection_officers_questions():
     text = str(report(LocalEngine(computes=3, tolerated=4, absent=(7,))))
     for part in [
         "Guarantee:", "(epsilon=1, delta=1e-05)-differential privacy",
-        "Unit of privacy:", "one client's whole sample", "Adjacency:", "replace-one",
-        "epsilon 1 at delta 1e-05, 2 round(s)", "N = 200 clients, of whom T = 4 may collude or drop out", "M = 3 Computes",
-        "1 dropped out", "3 colluder(s) still covered", "Holds against", "up to 2 of the 3 Computes", "Not promised",
+        "Unit of privacy:", "one sample (one row of data), whoever holds it", "Adjacency:", "replace-one",
+        "epsilon 1 at delta 1e-05, 2 round(s)", "M = 3 Computes",
+        "K = 200 clients, of whom D = 4 may be missing and C = 4 may collude, both at once",
+        "1 missing", "4 colluder(s) covered", "up to 4 colluding client(s)", "whoever goes missing", "Holds against", "up to 2 of the 3 Computes", "Not promised",
         "if all 3 Computes pool their shares", "noise of standard deviation", "one process", "operating system",
     ]:  # fmt: skip
         assert part in " ".join(text.split()), part
@@ -59,8 +60,28 @@ def test_simulation_is_labelled():
 def test_too_many_simulated_colluders_are_labelled():
     made = report(LocalEngine(tolerated=1, colluders=(0, 1)))
     assert not made.is_guarantee
-    assert "2 simulated colluders exceed the 1 still covered" in str(made)
+    assert "2 simulated colluders exceed the 1 covered" in str(made)
     assert report(LocalEngine(tolerated=2, colluders=(0, 1))).is_guarantee
+
+
+def test_parties_and_whole_clients_are_stated():
+    text = " ".join(str(report(LocalEngine(dropouts=1, colluding=2, holds=20))).split())
+    assert "K = 10 clients holding N = 200 samples, of whom D = 1 may be missing and C = 2 may collude" in text
+    assert "summed over 10 clients with 200 samples" in text
+    assert "had one sample been any other" in text
+    whole = " ".join(str(report(LocalEngine(holds=20, unit="client"))).split())
+    assert "Unit of privacy: one client: all samples that it holds, together" in whole
+    assert "differ in all samples of one client" in whole
+    assert "had all samples of one client been any other" in whole
+
+
+def test_theorem_1_is_said_to_be_that():
+    made = report(LocalEngine(tolerated=4, theorem1=True, absent=(7,)))
+    text = " ".join(str(made).split())
+    assert "N = 200 clients, of whom T = 4 may collude or drop out (Theorem 1)" in text
+    assert "up to 3 colluding client(s) together with" in text
+    assert "an adversary who chooses who drops out" in text
+    assert "whoever goes missing" not in text
 
 
 @pytest.mark.parametrize("multiplier", [0.0, 0.5])
@@ -107,6 +128,6 @@ def test_dictionary_is_json_and_says_the_same():
     content = json.loads(json.dumps(made.as_dict()))
     assert content["guarantee"] is True
     assert content["epsilon"] == pytest.approx(1.0, rel=1e-6)
-    assert (content["clients"], content["tolerated"], content["computes"]) == (200, 4, 3)
+    assert [content[k] for k in ("clients", "dropouts_covered", "colluders_covered", "computes")] == [200, 4, 4, 3]
     assert len(content["rounds"]) == 2
     assert content["rounds"][0]["noise_std"] > content["rounds"][0]["sigma_std"]

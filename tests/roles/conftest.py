@@ -1,4 +1,4 @@
-"""A small study to play through: 6 clients, 1 tolerated, 3 Computes, one round of means."""
+"""A small study to play through: 6 clients, 1 of whom may be missing, 3 Computes, one round of means."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from hubbub.privacy import Population
 from hubbub.randomness import Randomness
 from hubbub.roles import Compute, Study, contribute, plan_round
 from hubbub.securesum import PrivateKey, Report
@@ -29,10 +30,11 @@ class Stage:
         return [self.reports(client)[index] for client in self.samples if client not in leave_out]
 
 
-def make_stage(noise_multiplier: float = 0.0, tolerated: int = 1) -> Stage:
+def make_stage(noise_multiplier: float = 0.0, dropouts: int = 1) -> Stage:
     keys = [PrivateKey.generate() for _ in range(3)]
-    plan = plan_round(Means((8.0, 8.0)), noise_multiplier, 6, tolerated)
-    study = Study(6, tolerated, tuple(key.public() for key in keys), (plan, plan))
+    population = Population(6, dropouts)
+    plan = plan_round(Means((8.0, 8.0)), noise_multiplier, population)
+    study = Study(population, tuple(key.public() for key in keys), (plan, plan))
     samples = {f"c{i}": np.array([2.0**i / 16, -float(i)]) for i in range(6)}  # a unique mark per client
     return Stage(study, keys, samples)
 

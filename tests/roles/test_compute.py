@@ -91,11 +91,11 @@ def test_roster_is_the_intersection(stage: Stage):
 
 def test_fewer_than_n_minus_t_clients_are_refused(stage: Stage):
     lost = [EVERYBODY[1:], EVERYBODY[:-1], EVERYBODY]
-    with pytest.raises(RoundRefused, match=r"clients must number at least N - T = 5, got 4") as caught:
+    with pytest.raises(RoundRefused, match=r"clients must number at least 5 .*got 4") as caught:
         agree(stage.study, lost)
     assert caught.value.reason == "too-few-clients"
     state, _ = accept(stage.compute(0), stage.inbox(0))
-    with pytest.raises(RoundRefused, match="at least N - T = 5"):
+    with pytest.raises(RoundRefused, match="at least 5"):
         release(state, EVERYBODY[:4])
 
 

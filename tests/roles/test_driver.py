@@ -32,18 +32,18 @@ def decoded(stage: Stage, words: np.ndarray) -> list[float]:
 
 def test_sum_counts_every_client_once(stage: Stage):
     words, present = run_round(stage.study, 0, stage.keys, stage.samples, Randomness.system())
-    assert present == 6
+    assert present == (6, 6)
     assert decoded(stage, words) == [63 / 16, -15.0]
 
 
 def test_client_lost_halfway_is_in_no_sum(stage: Stage):
     words, present = run_round(stage.study, 0, stage.keys, stage.samples, Randomness.system(), lost_halfway={"c2"})
-    assert present == 5
+    assert present == (5, 5)
     assert decoded(stage, words) == [(63 - 4) / 16, -13.0]
 
 
 def test_too_many_lost_clients_refuse_the_round(stage: Stage):
-    with pytest.raises(RoundRefused, match="at least N - T = 5, got 4"):
+    with pytest.raises(RoundRefused, match="at least 5 .*got 4"):
         run_round(stage.study, 0, stage.keys, stage.samples, Randomness.system(), lost_halfway={"c2", "c4"})
 
 

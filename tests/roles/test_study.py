@@ -10,41 +10,54 @@ import sys
 import pytest
 
 from hubbub.errors import InvalidInput
-from hubbub.privacy import DistributedGaussian
-from hubbub.roles import Study, plan_round
+from hubbub.privacy import DistributedGaussian, Population
+from hubbub.roles import Study, check_finest, plan_round
 from hubbub.securesum import FixedPoint, PrivateKey, PublicKey
 from hubbub.statistics import Box, Means, Regression
 
 KEYS = tuple(PublicKey("X25519", bytes([k]) * 32) for k in range(3))
-PLAN = plan_round(Means((1.0, 2.0)), 2.0, 100, 3)
-STUDY = Study(100, 3, KEYS, (PLAN,))
+PEOPLE = Population(100, 2, 1)
+PLAN = plan_round(Means((1.0, 2.0)), 2.0, PEOPLE)
+STUDY = Study(PEOPLE, KEYS, (PLAN,))
+
+
+def study_of(population: Population) -> Study:
+    return Study(population, KEYS, (plan_round(Means((1.0, 2.0)), 2.0, population),))
 
 
 def test_same_study_same_bytes_in_another_process():
     code = (
-        "from hubbub.roles import Study, plan_round\nfrom hubbub.securesum import PublicKey\n"
+        "from hubbub.privacy import Population\nfrom hubbub.roles import Study, plan_round\n"
+        "from hubbub.securesum import PublicKey\n"
         "from hubbub.statistics import Means\n"
         "keys = tuple(PublicKey('X25519', bytes([k]) * 32) for k in range(3))\n"
-        "print(Study(100, 3, keys, (plan_round(Means((1.0, 2.0)), 2.0, 100, 3),)).digest.hex())"
+        "who = Population(100, 2, 1)\n"
+        "print(Study(who, keys, (plan_round(Means((1.0, 2.0)), 2.0, who),)).digest.hex())"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == STUDY.digest.hex()
-    assert json.loads(STUDY.canonical())["clients"] == 100
+    assert json.loads(STUDY.canonical())["population"]["clients"] == 100
 
 
 @pytest.mark.parametrize(
     "changed",
     [
-        Study(101, 3, KEYS, (plan_round(Means((1.0, 2.0)), 2.0, 101, 3),)),
-        Study(100, 2, KEYS, (plan_round(Means((1.0, 2.0)), 2.0, 100, 2),)),
-        Study(100, 3, KEYS[:2], (PLAN,)),
-        Study(100, 3, KEYS[::-1], (PLAN,)),
-        Study(100, 3, KEYS, (PLAN, PLAN)),
-        Study(100, 3, KEYS, (plan_round(Means((1.0, 2.0)), 1.9, 100, 3),)),
-        Study(100, 3, KEYS, (plan_round(Means((1.0, 2.1)), 2.0, 100, 3),)),
-        Study(100, 3, KEYS, (plan_round(Means((1.0, 2.0)), 2.0, 100, 3, fraction_bits=10),)),
-        Study(100, 3, KEYS, (dataclasses.replace(PLAN, mechanism=DistributedGaussian(2.0, 5.0, 100, 3)),)),
-        Study(100, 3, KEYS, (dataclasses.replace(PLAN, fixed_point=FixedPoint(PLAN.fixed_point.fraction_bits + 1)),)),
+        study_of(Population(101, 2, 1)),
+        study_of(Population(100, 1, 1)),
+        study_of(Population(100, 2, 0)),
+        study_of(Population(100, 1, 2)),
+        study_of(Population(100, 2, 1, samples=101, largest=2)),
+        study_of(Population(100, 2, 1, largest=2)),
+        study_of(Population(100, 2, 1, unit="client")),
+        study_of(Population(100, 3, 3, theorem1=True)),
+        Study(PEOPLE, KEYS[:2], (PLAN,)),
+        Study(PEOPLE, KEYS[::-1], (PLAN,)),
+        Study(PEOPLE, KEYS, (PLAN, PLAN)),
+        Study(PEOPLE, KEYS, (plan_round(Means((1.0, 2.0)), 1.9, PEOPLE),)),
+        Study(PEOPLE, KEYS, (plan_round(Means((1.0, 2.1)), 2.0, PEOPLE),)),
+        Study(PEOPLE, KEYS, (plan_round(Means((1.0, 2.0)), 2.0, PEOPLE, fraction_bits=10),)),
+        Study(PEOPLE, KEYS, (dataclasses.replace(PLAN, mechanism=DistributedGaussian(2.0, 5.0, PEOPLE)),)),
+        Study(PEOPLE, KEYS, (dataclasses.replace(PLAN, fixed_point=FixedPoint(PLAN.fixed_point.fraction_bits + 1)),)),
     ],
 )
 def test_any_change_changes_the_hash(changed: Study):
@@ -65,54 +78,82 @@ def test_statistics_with_other_bounds_or_formulas_describe_themselves_differentl
 
 def test_plan_adds_the_rounding_to_the_sensitivity():
     statistic = Means((1.0,) * 4)
-    plan = plan_round(statistic, 1.5, 50, 0, fraction_bits=6)
+    plan = plan_round(statistic, 1.5, Population(50), fraction_bits=6)
     assert plan.mechanism.sensitivity == pytest.approx(statistic.sensitivity + 2 * 2.0**-6)
     assert plan.mechanism.sigma_std == pytest.approx(1.5 * plan.mechanism.sensitivity)
 
 
 def test_largest_possible_sum_fits_the_ring():
-    plan = plan_round(Means((1e6,)), 30.0, 10**6, 0)
+    plan = plan_round(Means((1e6,)), 30.0, Population(10**6))
     largest = 10**6 * (1e6 + 9.4 * plan.mechanism.sigma_client)
     assert largest * 2.0**plan.fixed_point.fraction_bits < 2.0**63
 
 
 def test_ring_that_is_too_small_is_one_line():
     with pytest.raises(InvalidInput, match=r"fraction_bits must be so large .*the ring is too small"):
-        plan_round(Means((1.0,)), 1e-12, 10**12, 0)
+        plan_round(Means((1.0,)), 1e-12, Population(10**12))
 
 
 def test_wanted_grid_that_overflows_is_refused():
     with pytest.raises(InvalidInput, match="fraction_bits must be at most"):
-        plan_round(Means((1.0,)), 1.0, 10**6, 0, fraction_bits=50)
+        plan_round(Means((1.0,)), 1.0, Population(10**6), fraction_bits=50)
 
 
-def test_study_needs_two_computes_and_enough_clients():
+def test_study_needs_two_computes():
     with pytest.raises(InvalidInput, match=r"computes must be a whole number in 2..1000"):
-        Study(100, 3, KEYS[:1], (PLAN,))
-    with pytest.raises(InvalidInput, match="tolerated must be at most"):
-        Study(4, 3, KEYS, (PLAN,))
+        Study(PEOPLE, KEYS[:1], (PLAN,))
 
 
 def test_a_study_is_not_taken_at_its_word():
-    """Too little noise for the statistic, one key twice, or rounds planned for another N and T: refused."""
-    weak = dataclasses.replace(PLAN, mechanism=DistributedGaussian(2.0, 1e-3, 100, 3))
+    """Too little noise for the statistic, one key twice, or rounds planned for other clients: refused."""
+    weak = dataclasses.replace(PLAN, mechanism=DistributedGaussian(2.0, 1e-3, PEOPLE))
     with pytest.raises(InvalidInput, match="sensitivity must be at least .*do not take part"):
-        Study(100, 3, KEYS, (weak,))
+        Study(PEOPLE, KEYS, (weak,))
     coarse = dataclasses.replace(PLAN, fixed_point=FixedPoint(0))
     with pytest.raises(InvalidInput, match="fraction_bits must be so large"):
-        Study(100, 3, KEYS, (coarse,))
+        Study(PEOPLE, KEYS, (coarse,))
     overflowing = dataclasses.replace(PLAN, fixed_point=FixedPoint(60))
     with pytest.raises(InvalidInput, match="fraction_bits must be so small that the sum fits the ring"):
-        Study(100, 3, KEYS, (overflowing,))
+        Study(PEOPLE, KEYS, (overflowing,))
     with pytest.raises(InvalidInput, match="keys must be distinct"):
-        Study(100, 3, (KEYS[0], KEYS[1], KEYS[0]), (PLAN,))
-    for n, t in ((100, 4), (101, 3)):
-        with pytest.raises(InvalidInput, match=r"rounds must be planned for N="):
-            Study(n, t, KEYS, (PLAN,))
+        Study(PEOPLE, (KEYS[0], KEYS[1], KEYS[0]), (PLAN,))
+    for other in (Population(100, 3, 1), Population(101, 2, 1), Population(100, 2, 1, largest=2)):
+        with pytest.raises(InvalidInput, match="rounds must be planned for K = "):
+            Study(other, KEYS, (PLAN,))
+
+
+@pytest.mark.parametrize("clients", [2, 100, 10**6])
+@pytest.mark.parametrize("bound", [1e-6, 1.0, 1e6])
+@pytest.mark.parametrize("multiplier", [0.5, 4.0, 1000.0])
+def test_the_grid_is_not_finer_than_the_noise_asks_for(clients: int, bound: float, multiplier: float):
+    """A step is between 2^-31 and 2^-28 of a client's noise, unless the ring asks for a coarser one."""
+    plan = plan_round(Means((bound,)), multiplier, Population(clients))
+    steps = plan.mechanism.sigma_client / plan.fixed_point.step
+    assert 8 <= steps < 2.0**31
+    total = clients * (bound + 10 * plan.mechanism.sigma_client) * 2.0**plan.fixed_point.fraction_bits
+    assert steps > 2.0**28 or total > 2.0**60
+
+
+def test_a_finer_grid_than_the_noise_asks_for_is_refused():
+    with pytest.raises(
+        InvalidInput, match=r"fraction_bits must be at most \d+: on a finer grid, below 2\^-30 .* use \d+"
+    ):
+        plan_round(Means((1.0,)), 1.0, Population(10), fraction_bits=40)
+    fine = dataclasses.replace(PLAN, fixed_point=FixedPoint(PLAN.fixed_point.fraction_bits + 2))
+    with pytest.raises(InvalidInput, match="fraction_bits must be at most"):
+        check_finest(fine)
+
+
+def test_a_whole_client_moves_as_many_vectors_as_it_holds():
+    one, many = (
+        plan_round(Means((1.0,)), 2.0, Population(9, samples=40, largest=7, unit=u)) for u in ("sample", "client")
+    )
+    assert many.mechanism.sensitivity == pytest.approx(7 * one.mechanism.sensitivity)
+    assert many.mechanism.sigma_client == pytest.approx(7 * one.mechanism.sigma_client)
 
 
 def test_study_shows_no_private_key():
     key = PrivateKey.generate()
-    study = Study(100, 3, (key.public(), *KEYS[1:]), (PLAN,))
+    study = Study(PEOPLE, (key.public(), *KEYS[1:]), (PLAN,))
     assert key.data not in study.canonical()
     assert key.data.hex().encode() not in study.canonical()

@@ -44,7 +44,7 @@ def test_what_does_not_fit_is_refused(value: float):
 
 @given(clients=st.integers(2, 10**9), magnitude=st.floats(1e-6, 1e6))
 def test_chosen_grid_has_room_for_the_largest_sum_and_no_finer_one_has(clients: int, magnitude: float):
-    bits = choose_fraction_bits(clients, magnitude)
+    bits = choose_fraction_bits(clients * magnitude, magnitude)
     assert clients * magnitude * 2.0**bits <= 2.0**62 * (1 + 1e-9)
     assert magnitude * 2.0**bits <= 2.0**52 * (1 + 1e-9)  # a double resolves single steps up to the largest value
     finer = magnitude * 2.0 ** (bits + 1)
@@ -52,12 +52,12 @@ def test_chosen_grid_has_room_for_the_largest_sum_and_no_finer_one_has(clients: 
 
 
 def test_wanted_grid_that_overflows_is_refused_and_the_largest_named():
-    largest = choose_fraction_bits(1000, 100.0)
-    assert choose_fraction_bits(1000, 100.0, largest) == largest
+    largest = choose_fraction_bits(1e5, 100.0)
+    assert choose_fraction_bits(1e5, 100.0, largest) == largest
     with pytest.raises(
         InvalidInput, match=rf"fraction_bits must be at most {largest} .*got fraction_bits={largest + 1}; use {largest}"
     ):
-        choose_fraction_bits(1000, 100.0, largest + 1)
+        choose_fraction_bits(1e5, 100.0, largest + 1)
 
 
 def test_absurd_grid_is_refused():

@@ -7,7 +7,7 @@ from pathlib import Path
 import httpx
 import numpy as np
 
-from hubbub.privacy import Budget
+from hubbub.privacy import Budget, Population
 from hubbub.service.analyst import Analyst, find_compute, make_tokens, new_study
 from hubbub.service.client import Contributor
 from hubbub.service.devnet import LocalComputes
@@ -22,7 +22,7 @@ N = 6
 
 
 class LiveStudy:
-    """N clients with a unique mark each, T = 1, on the Computes given."""
+    """N clients with a unique mark each, of whom one may be missing, on the Computes given."""
 
     def __init__(
         self, computes: LocalComputes, folder: Path, budget: Budget | None = None, samples: dict[str, int] | None = None,
@@ -33,10 +33,9 @@ class LiveStudy:
         self.key = SigningKey.generate()
         self.samples = samples or {f"c{i}": 1 for i in range(N)}
         found = [find_compute(url, self.web) for url in computes.urls]
-        total = sum(self.samples.values())
-        self.study = new_study(
-            title, found, total, 1, budget, self.key, seconds=seconds, held=max(self.samples.values())
-        )
+        counts = self.samples.values()
+        population = Population(len(counts), 1, samples=sum(counts), largest=max(counts))
+        self.study = new_study(title, found, population, budget, self.key, seconds=seconds)
         self.analyst = Analyst(self.study, self.key, self.web)
         self.tokens = make_tokens(self.samples)
         self.outbox = Outbox(folder / f"{self.study.id[:16]}.db")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from hubbub.privacy import Budget
+from hubbub.privacy import Budget, Population
 from hubbub.randomness import Randomness
 from hubbub.roles import combine_sums, contribute, plan_round
 from hubbub.securesum import PrivateKey, Session, encode_report, start_session
@@ -66,7 +66,7 @@ class Stage:
         return self.study.id
 
     def round(self, number: int = 0, multiplier: float = 10.0, statistic=STATISTIC, **changes) -> RoundRecord:
-        plan = plan_round(statistic, multiplier, self.study.clients, self.study.tolerated, held=self.study.held)
+        plan = plan_round(statistic, multiplier, self.study.population)
         record = RoundRecord(
             digest(self.study), number, statistic.describe(), plan.fixed_point.fraction_bits, multiplier,
             plan.mechanism.sigma_client, stamp(self.clock.now + 3600), f"round {number}",
@@ -148,7 +148,7 @@ class Stage:
             for each, compute in zip(self.nodes, self.study.computes, strict=True)
         ]
         words, present = combine_sums(role, record.number, sums)
-        return role.plan(record.number).fixed_point.decode(words), present
+        return role.plan(record.number).fixed_point.decode(words), present.samples
 
 
 def make_stage(urls: list[str], budget: Budget | None = None, people: list[Person] | None = None, **limits) -> Stage:
@@ -156,7 +156,8 @@ def make_stage(urls: list[str], budget: Budget | None = None, people: list[Perso
     keys = [NodeKeys(PrivateKey.generate(), SigningKey.generate()) for _ in range(M)]
     settings = Limits(**{"simulation": True, **limits})
     people = people or [Person(f"c{i}") for i in range(N)]
-    held = max(person.samples for person in people)
+    counts = [person.samples for person in people]
+    population = Population(len(people), min(T, len(people) - 2), samples=sum(counts), largest=max(counts))
     nodes = [
         Node(f"compute-{k}", Store(url), key, settings, clock)
         for k, (url, key) in enumerate(zip(urls, keys, strict=True))
@@ -166,6 +167,6 @@ def make_stage(urls: list[str], budget: Budget | None = None, people: list[Perso
         for k, key in enumerate(keys)
     )
     study = StudyRecord(
-        "a test", N, T, computes, budget, stamp(clock.now + 86400), analyst.public(), {"a": 1}, "n", held
+        "a test", population, computes, budget, stamp(clock.now + 86400), analyst.public(), {"a": 1}, "n"
     )
     return Stage(nodes, analyst, study, people, clock)

@@ -95,14 +95,14 @@ def test_not_enough_reports_yet_is_unlike_any_other_answer(opened):
     reply = httpx.get(study.url(2, "/rounds/0/sum"))
     refused(reply, 409, "not-enough-reports")
     assert int(reply.headers["retry-after"]) > 0
-    assert "at least N - T = 5, got 2" in reply.json()["detail"]
+    assert "at least 5, got 2" in reply.json()["detail"]
 
 
 def test_too_few_clients_end_in_a_refusal_that_everybody_understands(opened):
     study, record = opened
     study.send(record, ["c0", "c1"])
     study.analyst.close(record)
-    with pytest.raises(RoundRefused, match="at least N - T = 5, got 2"):
+    with pytest.raises(RoundRefused, match="at least 5 .*got 2"):
         study.analyst.release(record)
     with pytest.raises(RoundRefused, match="your data was deleted there and nothing released"):
         study.send(record, ["c3"])

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
-from cyclopts import App, Parameter, Token
+from cyclopts import App, Parameter
 
 from hubbub import __version__
+from hubbub.cli.cover import FIVE, NOBODY, Cover, Whole
 
 app = App(
     name="hubbub",
@@ -24,20 +24,10 @@ app = App(
 )
 
 
-def _whole(_: object, tokens: Sequence[Token]) -> int:
-    """Whole numbers only: `--computes 2.5` is a mistake, not 2."""
-    try:
-        return int(tokens[0].value)
-    except ValueError:
-        raise ValueError(f"must be a whole number, got {tokens[0].value}") from None
-
-
-Whole = Parameter(converter=_whole)
 Json = Annotated[bool, Parameter(name="--json", negative="", help="Print one JSON object to standard output.")]
 Epsilon = Annotated[float, Parameter(help="Privacy budget epsilon > 0; 1 is common, above 5 protects little.")]
 Delta = Annotated[float, Parameter(help="Privacy budget delta in (0, 1); choose it below 1/N.")]
 Computes = Annotated[int, Whole, Parameter(help="M, the number of Computes (at least 2).")]
-Tolerate = Annotated[int, Whole, Parameter(help="T, how many clients may collude or drop out.")]
 Method = Annotated[
     Literal["auto", "projected", "plain"],
     Parameter(help="auto: scaled columns in a ball. projected: the paper's. plain: one round."),
@@ -65,7 +55,7 @@ def demo(
     epsilon: Epsilon = 1.0,
     delta: Delta = 1e-4,
     computes: Computes = 3,
-    tolerate: Tolerate = 5,
+    cover: Cover = FIVE,
     repeats: Annotated[int, Whole, Parameter(help="Random splits; the table shows medians.")] = 20,
     seed: Seed = None,
     plot: Annotated[Path | None, Parameter(help="Also write the picture here (png, svg or pdf).")] = None,
@@ -84,7 +74,7 @@ def demo(
     """
     from hubbub.cli.demo import run
 
-    run(clients, epsilon, delta, computes, tolerate, repeats, seed, plot, json)
+    run(clients, epsilon, delta, computes, cover, repeats, seed, plot, json)
 
 
 @app.command
@@ -106,7 +96,7 @@ def fit(
         bool | None, Parameter(help="Fit an intercept, or take all to be centred [default: for the method auto].")
     ] = None,
     computes: Computes = 3,
-    tolerate: Tolerate = 0,
+    cover: Cover = NOBODY,
     method: Method = "auto",
     posterior: Annotated[
         Literal["auto", "noise-aware", "shrinkage", "regularised", "plugin"],
@@ -143,7 +133,7 @@ def fit(
     from hubbub.cli.fit import run
 
     run(
-        file, target, epsilon, delta, x_bound, x_norm, y_bound, features, intercept, computes, tolerate, method,
+        file, target, epsilon, delta, x_bound, x_norm, y_bound, features, intercept, computes, cover, method,
         posterior, prior_scale, seal, ledger, total_epsilon, plot, out, release, seed, json, engine,
     )  # fmt: skip
 
@@ -208,7 +198,7 @@ def explain(
     x_bound: Annotated[str, Parameter(help="Public bound of the features: 7.5 or 0:120, or one per feature.")] = "1",
     y_bound: Annotated[str, Parameter(help="Public bound of the target (7.5, 0:10).")] = "1",
     computes: Computes = 3,
-    tolerate: Tolerate = 0,
+    cover: Cover = NOBODY,
     method: Method = "auto",
     json: Json = False,
 ) -> None:
@@ -221,7 +211,7 @@ def explain(
     """
     from hubbub.cli.explain import run
 
-    run(clients, features, epsilon, delta, x_bound, y_bound, computes, tolerate, method, json)
+    run(clients, features, epsilon, delta, x_bound, y_bound, computes, cover, method, json)
 
 
 @app.command
@@ -407,7 +397,8 @@ def study_create(
         epsilon = 1.0
         delta = 1e-5
         days = 7
-        tolerate = 5
+        dropouts = 1
+        colluders = 0
         computes = ["https://a.example:8443", "https://b.example:8443", "https://c.example:8443"]
         parties = { hospital-1 = 400, hospital-2 = 250, registry = 1200 }
         model = { features = ["age", "salt"], target = "pressure", x_bound = "age=0:110,salt=0:40", y_bound = "60:220" }
@@ -517,7 +508,7 @@ def up(
     clients: Annotated[int, Whole, Parameter(help="N, simulated clients that really enrol and upload.")] = 200,
     epsilon: Epsilon = 3.0,
     delta: Delta = 1e-4,
-    tolerate: Tolerate = 5,
+    cover: Cover = FIVE,
     tls: Annotated[bool, Parameter(help="Encrypt all connections, with a development authority.")] = True,
     once: Annotated[bool, Parameter(negative="", help="End after the result.")] = False,
     json: Json = False,
@@ -534,4 +525,4 @@ def up(
     """
     from hubbub.cli.up import run
 
-    run(computes, clients, epsilon, delta, tolerate, tls, once, json)
+    run(computes, clients, epsilon, delta, cover, tls, once, json)

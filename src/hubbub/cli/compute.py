@@ -53,7 +53,8 @@ def _study_lines(study: dict[str, Any]) -> list[str]:
     budget = study["budget"]
     spent = "a simulation" if budget is None else f"epsilon {budget['spent']:.3g} of {budget['epsilon']:g} spent"
     lines = [
-        f"{study['study'][:12]} {study['title']}: {study['clients']} samples, {study['tolerated']} may be missing, "
+        f"{study['study'][:12]} {study['title']}: {study['clients']} clients, {study['dropouts']} may be missing, "
+        f"{study['colluders']} may collude, "
         f"{study['enrolled']} clients enrolled, {spent}"
     ]
     for round_ in study["rounds"]:

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 from rich.table import Table
 
+from hubbub.cli.cover import Cover
 from hubbub.cli.output import PICTURES, check_writable, console, print_json, progress
 from hubbub.experiments.demo import METHODS, ComputeView, DemoConfig, DemoResult, run_demo
 
@@ -20,12 +21,14 @@ _NAMES = {
 
 
 def run(
-    clients: int, epsilon: float, delta: float, computes: int, tolerate: int, repeats: int, seed: int | None,
+    clients: int, epsilon: float, delta: float, computes: int, cover: Cover, repeats: int, seed: int | None,
     plot: Path | None, json: bool,
 ) -> None:  # fmt: skip
     """Run the demo and print it."""
     check_writable("--plot", plot, endings=PICTURES)
-    config = DemoConfig(clients, epsilon, delta, computes, tolerate, repeats, seed)
+    config = DemoConfig(
+        clients, epsilon, delta, computes, dropouts=cover.missing, colluding=cover.false, repeats=repeats, seed=seed
+    )
     with progress() as bar:
         task = bar.add_task("red wine", total=repeats)
         result = run_demo(config, tick=lambda: bar.advance(task))

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from rich.table import Table
 
+from hubbub.cli.cover import Cover
 from hubbub.cli.output import console, print_json
 from hubbub.cli.table import parse_ranges
 from hubbub.engines import LocalEngine
@@ -15,7 +16,7 @@ from hubbub.models.forecast import Forecast, advice, forecast
 from hubbub.models.linear_regression import DEVIATIONS_SHARE
 from hubbub.models.scaled import choose_ball, column_statistic, shares
 from hubbub.models.thresholds import find_thresholds
-from hubbub.privacy import Budget, split
+from hubbub.privacy import Budget, Population, split
 from hubbub.randomness import Randomness
 from hubbub.roles import RoundPlan, Study, contribute
 from hubbub.securesum import PrivateKey, encode_report
@@ -26,7 +27,7 @@ _MOST_FEATURES = 5000  # their products are summed, too
 
 def run(
     clients: int, features: int, epsilon: float, delta: float, x_bound: str, y_bound: str, computes: int,
-    tolerate: int, method: Literal["auto", "projected", "plain"], json: bool,
+    cover: Cover, method: Literal["auto", "projected", "plain"], json: bool,
 ) -> None:  # fmt: skip
     """Plan the rounds and print what they would cost."""
     if not 1 <= features <= _MOST_FEATURES:
@@ -35,7 +36,8 @@ def run(
     ranges = [*parse_ranges(x_bound, [f"x{j + 1}" for j in range(features)]), *parse_ranges(y_bound, ["y"], "y_bound")]
     *x, y = ((high - low) / 2 if method == "auto" else max(abs(low), abs(high)) for low, high in ranges)
     bound = Box(tuple(x), y)
-    engine = LocalEngine(computes=computes, tolerated=tolerate)
+    population = cover.population(clients)
+    engine = LocalEngine(computes=computes, dropouts=cover.missing, colluding=cover.false)
     thresholds: tuple[float, float] | None = None
     if method == "plain":
         plans = {"regression": engine.plan(Regression(bound), split(budget, [1.0])[0], clients)}
@@ -47,19 +49,21 @@ def run(
     else:
         first, second = split(budget, [DEVIATIONS_SHARE, 1 - DEVIATIONS_SHARE])
         plans = {"deviations": engine.plan(SecondMoments((*bound.x, y)), first, clients)}
-        thresholds = find_thresholds(clients, features, second, tolerate)
+        thresholds = find_thresholds(clients, features, second, population)
         # without data the deviations are unknown: this is the round at a deviation of a third of the bound
         inner = Box(tuple(c * min(1, thresholds[0] / 3) for c in bound.x), y * min(1, thresholds[1] / 3))
         plans["regression"] = engine.plan(Regression(inner), second, clients)
     rounds = [_round(label, plan, clients, computes) for label, plan in plans.items()]
     result: dict[str, object] = {
-        "epsilon": epsilon, "delta": delta, "clients": clients, "tolerated": tolerate, "computes": computes,
+        "epsilon": epsilon, "delta": delta, "clients": clients, "dropouts": population.dropouts,
+        "colluders": population.colluders, "computes": computes,
         "features": features, "method": method, "guarantee": f"{budget}-differential privacy, replace-one",
-        "covers": f"up to {tolerate} colluding or dropped-out clients and {computes - 1} of {computes} Computes",
-        "extra_variance_factor": clients / (clients - tolerate - 1),
+        "covers": f"up to {population.colluders} colluding clients, whichever {population.dropouts} clients "
+        f"go missing, and {computes - 1} of {computes} Computes",
+        "extra_variance_factor": clients / population.shares,
         "thresholds": None if thresholds is None else {"x": thresholds[0], "y": thresholds[1]},
         "tight_over_paper_sensitivity": bound.sensitivity(False) / bound.sensitivity(False, "paper"),
-        "rounds": rounds, "expected": None if method != "auto" else _expected(clients, features, budget, tolerate),
+        "rounds": rounds, "expected": None if method != "auto" else _expected(population, features, budget),
     }  # fmt: skip
     if json:
         print_json(result)
@@ -67,13 +71,14 @@ def run(
     _print(result, rounds)
 
 
-def _expected(clients: int, features: int, budget: Budget, tolerate: int) -> dict[str, object]:
+def _expected(population: Population, features: int, budget: Budget) -> dict[str, object]:
     """What the fit will find of ordinary data, and what would make it better."""
-    found = forecast(clients, features, budget, tolerate)
+    clients, not_counted = population.clients, population.not_counted
+    found = forecast(clients, features, budget, not_counted)
     return {
         "interval_width": found.width, "interval_width_without_data": found.prior_width,
         "error_over_non_private": found.error_ratio, "verdict": verdict(found),
-        "advice": advice(clients, features, budget, tolerate),
+        "advice": advice(clients, features, budget, not_counted),
     }  # fmt: skip
 
 
@@ -100,7 +105,7 @@ def _round(label: str, plan: RoundPlan, clients: int, computes: int) -> dict[str
 def _sealed_bytes(plan: RoundPlan, computes: int) -> int:
     """What one client really sends: made, sealed and encoded, with a sample of zeros."""
     keys = tuple(PrivateKey.generate().public() for _ in range(computes))
-    study = Study(plan.mechanism.clients, plan.mechanism.tolerated, keys, (plan,))
+    study = Study(plan.mechanism.population, keys, (plan,))
     reports = contribute(study, 0, "client-00000000", np.zeros(plan.statistic.columns), Randomness.system())
     return sum(len(encode_report(report)) for report in reports)
 

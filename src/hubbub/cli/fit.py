@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from hubbub.arrays import Floats
+from hubbub.cli.cover import Cover
 from hubbub.cli.model import plot_model, print_model
 from hubbub.cli.output import PICTURES, check_distinct, check_writable, console, errors, print_json, progress
 from hubbub.cli.table import ParquetTable, Table, parse_numbers, parse_ranges, read_table
@@ -24,7 +25,7 @@ from hubbub.estimators.linear_regression import Method, PosteriorKind, PrivateLi
 from hubbub.estimators.stored import StoredModel
 from hubbub.models.forecast import advice, forecast
 from hubbub.models.rounds import Engine
-from hubbub.privacy import Budget, Ledger, check_population
+from hubbub.privacy import Budget, Ledger
 
 EngineName = Literal["local", "spark"]
 
@@ -40,7 +41,7 @@ class _Data:
 
 def run(
     file: Path, target: str, epsilon: float, delta: float, x_bound: str | None, x_norm: float | None, y_bound: str,
-    features: str | None, intercept: bool | None, computes: int, tolerate: int, method: Method,
+    features: str | None, intercept: bool | None, computes: int, cover: Cover, method: Method,
     posterior: PosteriorKind, prior_scale: str | None, seal: bool, ledger: Path | None, total_epsilon: float | None,
     plot: Path | None, out: Path | None, release: Path | None, seed: int | None, json: bool,
     engine: EngineName = "local",
@@ -58,16 +59,16 @@ def run(
     table = SparkTable.read(_address(file)) if engine == "spark" else read_table(file)
     names = _feature_names(features, target, table.columns if isinstance(table, SparkTable) else table.header)
     data = _in_spark(table, names, target) if isinstance(table, SparkTable) else _at_hand(table, names, target)
-    check_population(data.clients, tolerate)
+    not_counted = cover.population(data.clients).not_counted
     if engine == "local":
         _check_constant(names, data.X)
     scales = None if prior_scale is None else parse_numbers(prior_scale, names, "prior_scale")
 
     x_ranges = None if x_bound is None else parse_ranges(x_bound, names)
     y_range = parse_ranges(y_bound, [target], "y_bound")
-    _warn_if_hopeless(data.clients, len(names), budget, tolerate, method)
+    _warn_if_hopeless(data.clients, len(names), budget, not_counted, method)
 
-    with _running(engine, computes, tolerate, seal, seed) as where:
+    with _running(engine, computes, cover, seal, seed) as where:
         model = PrivateLinearRegression(
             budget=budget,
             x_bound=x_ranges,
@@ -113,10 +114,10 @@ def _in_spark(table: SparkTable, names: list[str], target: str) -> _Data:
 
 
 @contextmanager
-def _running(kind: EngineName, computes: int, tolerate: int, seal: bool, seed: int | None) -> Iterator[Engine]:
+def _running(kind: EngineName, computes: int, cover: Cover, seal: bool, seed: int | None) -> Iterator[Engine]:
     """The engine; with Spark, a bar shows its tasks."""
     if kind == "local":
-        yield LocalEngine(computes=computes, tolerated=tolerate, seal=seal, seed=seed)
+        yield LocalEngine(computes=computes, seal=seal, seed=seed, dropouts=cover.missing, colluding=cover.false)
         return
     with progress() as bar:
         task = bar.add_task("Spark tasks", total=None)
@@ -124,7 +125,7 @@ def _running(kind: EngineName, computes: int, tolerate: int, seal: bool, seed: i
         def tick(done: int, known: int) -> None:
             bar.update(task, completed=done, total=known)
 
-        yield SparkEngine(computes=computes, tolerated=tolerate, seed=seed, tick=tick)
+        yield SparkEngine(computes=computes, seed=seed, tick=tick, dropouts=cover.missing, colluding=cover.false)
 
 
 def _check_engine(engine: EngineName, method: Method, seal: bool) -> None:
@@ -140,10 +141,10 @@ def _address(file: Path) -> str:
     return re.sub(r"^([a-z][a-z0-9+.-]+):/(?!/)", r"\1://", str(file))
 
 
-def _warn_if_hopeless(clients: int, features: int, budget: Budget, tolerate: int, method: Method) -> None:
+def _warn_if_hopeless(clients: int, features: int, budget: Budget, not_counted: int, method: Method) -> None:
     """Said before anything is spent, on standard error."""
-    if method == "auto" and forecast(clients, features, budget, tolerate).hopeless:
-        better = "; or ".join(advice(clients, features, budget, tolerate))
+    if method == "auto" and forecast(clients, features, budget, not_counted).hopeless:
+        better = "; or ".join(advice(clients, features, budget, not_counted))
         errors.print(
             f"Take care: with {clients} clients, {features} features and {budget} too little can be learned. "
             f"Better with {better}.",

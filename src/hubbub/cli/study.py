@@ -22,14 +22,27 @@ from hubbub.errors import InvalidInput, RoundRefused, invalid
 from hubbub.estimators.staged import RegressionPlan
 from hubbub.estimators.stored import INTERVALS, StoredModel
 from hubbub.models.scaled import LABELS
-from hubbub.privacy import Budget, Release
+from hubbub.privacy import Budget, Population, Release, covered
 
 if TYPE_CHECKING:
     from hubbub.service.analyst import Analyst
     from hubbub.service.records import StudyRecord
     from hubbub.service.web import Web
 
-_FIELDS = {"title", "clients", "tolerate", "epsilon", "delta", "days", "computes", "parties", "model"}
+_FIELDS = {
+    "title",
+    "clients",
+    "tolerate",
+    "dropouts",
+    "colluders",
+    "unit",
+    "epsilon",
+    "delta",
+    "days",
+    "computes",
+    "parties",
+    "model",
+}
 
 
 def create(source: Path, out: Path | None, authority: Path | None, json: bool) -> None:
@@ -45,12 +58,13 @@ def create(source: Path, out: Path | None, authority: Path | None, json: bool) -
         if file.exists():
             raise invalid("out", "a new file", file, "name another, or move the old study away")
     samples = _parties(content)
+    population = _population(content, samples)
     web = _web(authority)
     key = SigningKey.generate()
     study = new_study(
-        content["title"], _computes(content["computes"], web), sum(samples.values()), content.get("tolerate", 0),
+        content["title"], _computes(content["computes"], web), population,
         Budget(content["epsilon"], content["delta"]), key, seconds=86400.0 * content.get("days", 7),
-        model=_plan(content["model"]).content(), held=max(samples.values()),
+        model=_plan(content["model"]).content(),
     )  # fmt: skip
     write_secret(key_path, {"sign": key.data.hex()})
     _write_tokens(token_path, make_tokens(samples))
@@ -149,9 +163,9 @@ def result(file: Path, out: Path | None, release: Path | None, authority: Path |
         from hubbub.service.signing import SigningKey
     done = _releases(Analyst(study, SigningKey(bytes(32)), web))  # reads only, so any key will do
     plan, budget = _model(study)
-    if (following := plan.next_round(budget, study.clients, done)) is not None:
+    if (following := plan.next_round(budget, study.population.n, done)) is not None:
         raise InvalidInput(f"study must have released all its rounds, got {len(done)}; {following.label} is next")
-    found, report = plan.result(budget, study.clients, done)
+    found, report = plan.result(budget, study.population.n, done)
     stored = StoredModel(list(plan.features), plan.target, found.posterior(), report.as_dict(), INTERVALS["auto"])
     if out is not None:
         stored.save(out)
@@ -212,7 +226,7 @@ def _confirm(person: Any, record: Any, rows: Any, yes: bool) -> None:
 def _open_next(analyst: Analyst, done: list[Release]) -> str | None:
     """Plan and open the round that follows from these releases; its label, or None where all are done."""
     plan, budget = _model(analyst.study)
-    following = plan.next_round(budget, analyst.study.clients, done)
+    following = plan.next_round(budget, analyst.study.population.n, done)
     if following is None:
         return None
     rounds = analyst.catch_up()
@@ -304,6 +318,19 @@ def _parties(content: Mapping[str, Any]) -> dict[str, int]:
     if "parties" in content:
         return {str(name): int(samples) for name, samples in content["parties"].items()}
     return {f"client-{number}": 1 for number in range(1, int(content["clients"]) + 1)}
+
+
+def _population(content: Mapping[str, Any], samples: Mapping[str, int]) -> Population:
+    """Who takes part, and how many of them may be missing (`dropouts`) or collude (`colluders`; `tolerate`: both)."""
+    missing, false = covered(content.get("tolerate", 0), content.get("dropouts"), content.get("colluders"))
+    return Population(
+        len(samples),
+        missing,
+        false,
+        sum(samples.values()),
+        max(samples.values(), default=1),
+        content.get("unit", "sample"),
+    )
 
 
 def _computes(entries: Any, web: Web) -> list[Any]:

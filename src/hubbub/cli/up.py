@@ -14,12 +14,13 @@ import numpy as np
 from rich.progress import Progress
 
 from hubbub.arrays import Floats
+from hubbub.cli.cover import Cover
 from hubbub.cli.extras import needs_service
 from hubbub.cli.model import print_model
 from hubbub.cli.output import console, errors, print_json, progress
 from hubbub.estimators.linear_regression import PrivateLinearRegression
 from hubbub.estimators.stored import StoredModel
-from hubbub.privacy import Budget, check_population
+from hubbub.privacy import Budget
 from hubbub.securesum import check_computes
 
 FEATURES, TARGET = ["age", "dose", "weight"], "response"
@@ -27,12 +28,12 @@ TRUTH = np.array([0.1, -2.0, 0.0])
 
 
 def run(
-    computes: int, clients: int, epsilon: float, delta: float, tolerate: int, tls: bool, once: bool, json: bool
+    computes: int, clients: int, epsilon: float, delta: float, cover: Cover, tls: bool, once: bool, json: bool
 ) -> None:
     """Start the Computes, run the study, print it, and stay until stopped."""
     with needs_service():
         from hubbub.service.devnet import LocalComputes
-    check_population(clients, tolerate)
+    cover.population(clients)
     check_computes(computes)
     budget = Budget(epsilon, delta)
     with ExitStack() as stack:
@@ -43,7 +44,7 @@ def run(
         for compute in nodes.computes:
             errors.print(f"  {compute.folder.name}: {compute.url}  (process {compute.process.pid})", markup=False)  # type: ignore[union-attr]
         started = time.perf_counter()
-        model = _fit(nodes, clients, budget, tolerate)
+        model = _fit(nodes, clients, budget, cover)
         seconds = time.perf_counter() - started
         accepted = _accepted(nodes)
         stored = StoredModel.of(model, FEATURES, TARGET)
@@ -74,14 +75,15 @@ def _orderly_end() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _fit(nodes: Any, clients: int, budget: Budget, tolerate: int) -> PrivateLinearRegression:
+def _fit(nodes: Any, clients: int, budget: Budget, cover: Cover) -> PrivateLinearRegression:
     from hubbub.engines.network import NetworkEngine
 
     X, y = _data(clients)
     with progress() as bar:
         ticks = _Ticks(bar, clients)
         engine = NetworkEngine(
-            nodes.urls, tolerate, budget, title="hubbub up: response by age, dose and weight",
+            nodes.urls, budget=budget, dropouts=cover.missing, colluding=cover.false,
+            title="hubbub up: response by age, dose and weight",
             authority=None if nodes.authority is None else str(nodes.authority), tick=ticks,
         )  # fmt: skip
         return PrivateLinearRegression(

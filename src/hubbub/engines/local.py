@@ -16,9 +16,9 @@ from hubbub.engines.series import Series
 from hubbub.engines.worker import MOST_SUMS, SLOT_WORDS
 from hubbub.engines.workers import POOL, NotForWorkers, Selection, Tick, cores
 from hubbub.errors import InvalidInput, invalid, whole
-from hubbub.privacy import Release
+from hubbub.privacy import Population, Release, Unit, covered
 from hubbub.randomness import Randomness
-from hubbub.roles import RoundPlan, Study, check_turnout, decode_release, plan_round, run_round, share_out
+from hubbub.roles import RoundPlan, Study, Turnout, check_turnout, decode_release, plan_round, run_round, share_out
 from hubbub.securesum import (
     PrivateKey,
     Sharing,
@@ -40,14 +40,19 @@ _WORTH_SENDING, _WORTH_STARTING = 1 << 21, 1 << 26  # words of all shares: to wa
 
 @dataclass(frozen=True)
 class LocalEngine:
-    """N clients, M Computes and the combiner in one process.
+    """K clients, M Computes and the combiner in one process.
 
     Noise and shares are really drawn and really cancelled. With `seal=True` (or the name of a suite)
     every client runs on its own and its reports pass as sealed bytes through the roles: slower, and the
     code path of a network. A `seed` makes a simulation reproducible, and the privacy report says so.
 
-    Faults to simulate, as row numbers: `absent` clients never send, `lost_halfway` ones reach only
-    the first Compute, `colluders` add no noise.
+    The noise covers `dropouts` clients that are missing and `colluding` ones that tell their noise, both at once, and
+    a round that lacks more is refused; `tolerated=T` is short for T of each. `theorem1=True` counts as the paper does
+    (T clients collude or drop out), for its experiments. Each client holds `holds` rows, one after the other, and adds
+    one share of noise to their sum. `unit` is what the promise is about: any "sample", or all rows of any "client".
+
+    Faults to simulate, as numbers of clients (of rows, where each client holds one): `absent` clients never send,
+    `lost_halfway` ones reach only the first Compute, `colluders` add no noise.
 
     Large rounds are shared out by `workers` processes (default: one per core), started at the first such round and
     kept warm. `shares` is "raw" (masks drawn in bulk), "seeds" (expanded by client and Compute, as in a network)
@@ -65,12 +70,18 @@ class LocalEngine:
     shares: Sharing = "auto"
     workers: int | None = None
     tick: Tick | None = field(default=None, repr=False, compare=False)
+    dropouts: int | None = None
+    colluding: int | None = None
+    holds: int = 1
+    unit: Unit = "sample"
+    theorem1: bool = False
     _randomness: Randomness = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_computes(self.computes)
         check_sharing(self.shares)
-        whole("tolerated", self.tolerated, 0, "give how many clients may collude or drop out")
+        covered(self.tolerated, self.dropouts, self.colluding)
+        whole("holds", self.holds, 1, "a client holds one sample at least")
         if self.workers is not None:
             whole("workers", self.workers, 1, "leave it out for one per core")
         for fault in _FAULTS:
@@ -79,15 +90,26 @@ class LocalEngine:
             check_suite(self.seal)
         object.__setattr__(self, "_randomness", Randomness.of(self.seed))
 
+    def population(self, samples: int) -> Population:
+        """Who takes part where there are so many rows."""
+        missing, false = covered(self.tolerated, self.dropouts, self.colluding)
+        clients = -(-samples // self.holds)
+        return Population(clients, missing, false, samples, min(self.holds, samples), self.unit, self.theorem1)
+
     def private_sum(self, rows: Floats, statistic: Statistic, noise_multiplier: float) -> Release:
         """The noisy sum over the clients that came, or a refusal."""
         rows = number_rows("rows", rows, statistic.columns)
-        return self._round(self.plan(statistic, noise_multiplier, clients=rows.shape[0]), rows)
+        return self._round(self.plan(statistic, noise_multiplier, rows.shape[0]), rows)
 
     def series(self, rows: Floats, statistic: Statistic, noise_multiplier: float, clients: int | None = None) -> Series:
         """Many rounds over the same rows, planned once; `clients` of them a round where not all take part."""
         rows = finite_rows("rows", rows, statistic.columns)
-        plan = self.plan(statistic, noise_multiplier, clients=rows.shape[0] if clients is None else clients)
+        if clients is not None and self.holds > 1:
+            raise InvalidInput(
+                "selection must be 'self' where clients hold several samples, got 'trainer'; "
+                "let the clients select themselves"
+            )
+        plan = self.plan(statistic, noise_multiplier, rows.shape[0] if clients is None else clients)
         return Series(plan, partial(self._round_of_series, rows))
 
     def _round_of_series(self, rows: Floats, plan: RoundPlan, chosen: NDArray[np.intp] | None) -> Release:
@@ -105,8 +127,9 @@ class LocalEngine:
 
     def _round(self, plan: RoundPlan, rows: Floats, checked: bool = False) -> Release:
         """One round as planned; `checked` rows are known to be finite."""
-        present = self._present(rows.shape[0])
-        check_turnout(rows.shape[0], self.tolerated, int(present.sum()))
+        population = plan.mechanism.population
+        present = self._present(population.clients)
+        check_turnout(population, int(present.sum()))
         suite = self._suite()
         if suite is not None:
             check_finite("rows", rows)
@@ -116,7 +139,7 @@ class LocalEngine:
         return decode_release(
             plan,
             words,
-            int(present.sum()),
+            Turnout(int(present.sum()), int(self._rows_of(present, rows.shape[0]).size)),
             computes=self.computes,
             setting="one process",
             sealed=suite,
@@ -124,9 +147,13 @@ class LocalEngine:
             colluders=int(present[list(self.colluders)].sum()),
         )
 
-    def plan(self, statistic: Statistic, noise_multiplier: float, clients: int) -> RoundPlan:
-        """The grid and the noise of a round, before any data is touched."""
-        return plan_round(statistic, noise_multiplier, clients, self.tolerated, self.fraction_bits)
+    def _rows_of(self, chosen: NDArray[np.bool_], samples: int) -> NDArray[np.intp]:
+        """The rows that these clients hold."""
+        return np.flatnonzero(np.repeat(chosen, self.holds)[:samples])
+
+    def plan(self, statistic: Statistic, noise_multiplier: float, samples: int) -> RoundPlan:
+        """The grid and the noise of a round over so many rows, before any data is touched."""
+        return plan_round(statistic, noise_multiplier, self.population(samples), self.fraction_bits)
 
     def compute_sums(self, plan: RoundPlan, rows: Floats, checked: bool = False) -> Words:
         """(M, d): what each Compute adds up. A slice of clients at a time, so memory stays bounded."""
@@ -146,16 +173,18 @@ class LocalEngine:
                 raise
         if not checked:
             check_finite("rows", rows)
-        silent = np.zeros(rows.shape[0], dtype=bool)
+        silent = np.zeros(plan.mechanism.population.clients, dtype=bool)
         silent[list(self.colluders)] = True
-        whole_round = self._slice_size(plan, rows) == rows.shape[0]
+        silent_rows = np.repeat(silent, self.holds)[: rows.shape[0]]
+        whole_round = self._slice_size(plan, rows) >= rows.shape[0]
 
         def shared_out(piece: tuple[Selection, bytes | None]) -> tuple[Words, int]:
             selection, key = piece
             stream = self._randomness if whole_round else Randomness(key, self._randomness.source)
             tally = Tally(self.computes, plan.dimension, stream, self.shares)
-            share_out(plan, rows[selection], tally, stream, silent[selection] if self.colluders else None)
-            return tally.sums, int(silent[selection].size)
+            chosen = rows[selection]
+            share_out(plan, chosen, tally, stream, silent_rows[selection][:: self.holds] if self.colluders else None)
+            return tally.sums, chosen.shape[0]
 
         sums = np.zeros((self.computes, plan.dimension), dtype=np.uint64)
         with self._threads(plan) as each:
@@ -188,13 +217,18 @@ class LocalEngine:
         count = self.workers or cores()
         words = rows.shape[0] * plan.dimension * self.computes
         one_slice = rows.shape[0] * plan.dimension <= _ONE_SLICE
-        too_long = rows.shape[1] > SLOT_WORDS or plan.dimension * self.computes > MOST_SUMS
+        too_long = (
+            self.holds * max(rows.shape[1], plan.dimension) > SLOT_WORDS or plan.dimension * self.computes > MOST_SUMS
+        )
         if count == 1 or one_slice or too_long or self.colluders or rows_at_once(plan.statistic):
             return 1
         return count if words >= (_WORTH_SENDING if POOL.warm(count) else _WORTH_STARTING) else 1
 
     def _slice_size(self, plan: RoundPlan, rows: Floats) -> int:
-        """Clients in a slice: all of them in a small round."""
+        """Rows in a slice, those of whole clients: all of them in a small round."""
+        return -(-self._rows_in_slice(plan, rows) // self.holds) * self.holds
+
+    def _rows_in_slice(self, plan: RoundPlan, rows: Floats) -> int:
         clients = int(rows.shape[0])
         words = clients * plan.dimension
         if (block := rows_at_once(plan.statistic)) is not None:
@@ -207,9 +241,10 @@ class LocalEngine:
 
     def _slices(self, plan: RoundPlan, rows: Floats) -> Iterator[tuple[Selection, bytes | None]]:
         """Slices of clients, each with the key of its own stream: the same whatever the number of workers."""
-        clients, size = rows.shape[0], self._slice_size(plan, rows)
-        there = np.flatnonzero(self._present(clients)) if self.absent or self.lost_halfway else None
-        for start in range(0, clients if there is None else there.size, size):
+        samples, size = rows.shape[0], self._slice_size(plan, rows)
+        present = self._present(plan.mechanism.population.clients) if self.absent or self.lost_halfway else None
+        there = None if present is None else self._rows_of(present, samples)
+        for start in range(0, samples if there is None else there.size, size):
             selection = slice(start, start + size) if there is None else there[start : start + size]
             yield selection, self._randomness.child_key()
 
@@ -218,7 +253,7 @@ class LocalEngine:
         gone = [*self.absent, *self.lost_halfway]
         for index in (*gone, *self.colluders):
             if not 0 <= index < clients:
-                raise invalid("client", f"a row number in 0..{clients - 1}", index, "name clients that exist")
+                raise invalid("client", f"a number in 0..{clients - 1}", index, "name clients that exist")
         present[gone] = False
         return present
 
@@ -230,9 +265,11 @@ class LocalEngine:
     def _sealed_sum(self, plan: RoundPlan, rows: Floats, suite: SuiteName) -> Words:
         """The same sum through the roles themselves, one client at a time, every share sealed."""
         keys = [PrivateKey.generate(suite) for _ in range(self.computes)]
-        study = Study(rows.shape[0], self.tolerated, tuple(key.public() for key in keys), (plan,))
+        population = plan.mechanism.population
+        study = Study(population, tuple(key.public() for key in keys), (plan,))
+        held = [rows[start : start + self.holds] for start in range(0, rows.shape[0], self.holds)]
         absent = set(self.absent)
-        samples = {f"client-{i}": row for i, row in enumerate(rows) if i not in absent}
+        samples = {f"client-{i}": sample for i, sample in enumerate(held) if i not in absent}
         lost = {f"client-{i}" for i in self.lost_halfway}
         withholding = {f"client-{i}" for i in self.colluders}
         return run_round(study, 0, keys, samples, self._randomness, lost, withholding)[0]

@@ -13,7 +13,7 @@ import numpy as np
 
 from hubbub.arrays import Floats, finite_rows
 from hubbub.errors import whole
-from hubbub.privacy import Budget, Release, check_population
+from hubbub.privacy import Budget, Population, Release, Unit, covered
 from hubbub.randomness import Randomness
 from hubbub.securesum import check_computes
 from hubbub.service.analyst import Analyst, find_compute, make_tokens, new_study
@@ -38,13 +38,16 @@ class _Live:
 
 @dataclass(frozen=True)
 class NetworkEngine:
-    """N simulated clients on this machine, M Computes at `urls`: the same interface as LocalEngine.
+    """K simulated clients on this machine, M Computes at `urls`: the same interface as LocalEngine.
 
     With a `budget` every Compute keeps the study's ledger and refuses a round that overspends it. Without one the
-    study is a simulation, which Computes take only if their configuration says so. `holds` is the number of samples
-    of one client (1: every row is a client of its own, with its own key and report). With `relayed` reports travel in
-    batches, as through a gateway; otherwise every client uploads by itself. A `seed` makes noise and
-    shares reproducible, and the privacy report says so. `authority` is a PEM file for the Computes' certificates.
+    study is a simulation, which Computes take only if their configuration says so. The noise covers `dropouts`
+    clients that are missing and `colluding` ones that tell their noise, both at once; `tolerated=T` is short for T of
+    each. `holds` is the number of samples of one client (1: every row is a client of its own, with its own key and
+    report), and `unit` what the promise is about: any "sample", or all samples of any "client". With
+    `relayed` reports travel in batches, as through a gateway; otherwise every client uploads by itself. A `seed` makes
+    noise and shares reproducible, and the privacy report says so. `authority` is a PEM file for the Computes'
+    certificates.
     """
 
     urls: tuple[str, ...]
@@ -57,6 +60,9 @@ class NetworkEngine:
     fraction_bits: int | None = None
     title: str = "network engine"
     tick: Callable[[int], None] | None = field(default=None, repr=False, compare=False)
+    dropouts: int | None = None
+    colluding: int | None = None
+    unit: Unit = "sample"
     _randomness: Randomness = field(init=False, repr=False, compare=False)
     _web: Web = field(init=False, repr=False, compare=False)
     _folder: Any = field(init=False, repr=False, compare=False)
@@ -65,7 +71,7 @@ class NetworkEngine:
     def __post_init__(self) -> None:
         object.__setattr__(self, "urls", tuple(self.urls))
         check_computes(len(self.urls))
-        whole("tolerated", self.tolerated, 0, "give how many clients may collude or drop out")
+        covered(self.tolerated, self.dropouts, self.colluding)
         whole("holds", self.holds, 1, "a client holds one sample at least")
         object.__setattr__(self, "_randomness", Randomness.of(self.seed))
         object.__setattr__(self, "_web", Web.open(self.authority, Patience(total=60.0, first=0.02, most=1.0)))
@@ -76,10 +82,15 @@ class NetworkEngine:
         """M, the number of Computes."""
         return len(self.urls)
 
+    def population(self, samples: int) -> Population:
+        """Who takes part where there are so many rows."""
+        missing, false = covered(self.tolerated, self.dropouts, self.colluding)
+        clients = -(-samples // self.holds)
+        return Population(clients, missing, false, samples, min(self.holds, samples), self.unit)
+
     def private_sum(self, rows: Floats, statistic: Statistic, noise_multiplier: float) -> Release:
         """The noisy sum over the clients, through one round on the live nodes; or a refusal."""
         rows = finite_rows("rows", rows, statistic.columns)
-        check_population(rows.shape[0], self.tolerated, self.holds)
         live = self._study(rows.shape[0])
         number = len(live.rounds)
         record = live.analyst.plan(number, statistic, noise_multiplier, f"round {number}", (), self.fraction_bits)
@@ -94,20 +105,19 @@ class NetworkEngine:
         live.analyst.close(record)
         return live.analyst.release(record, setting="network on one machine", randomness=self._randomness)
 
-    def _study(self, clients: int) -> _Live:
-        """The study over so many clients: made, registered and enrolled in at the first round."""
-        if clients not in self._live:
-            self._live[clients] = self._start(clients)
-        return self._live[clients]
+    def _study(self, samples: int) -> _Live:
+        """The study over so many rows: made, registered and enrolled in at the first round."""
+        if samples not in self._live:
+            self._live[samples] = self._start(samples)
+        return self._live[samples]
 
-    def _start(self, clients: int) -> _Live:
+    def _start(self, samples: int) -> _Live:
+        population = self.population(samples)
         key, computes = SigningKey.generate(), [find_compute(url, self._web) for url in self.urls]
-        study = new_study(
-            self.title, computes, clients, self.tolerated, self.budget, key, seconds=_STUDY_SECONDS, held=self.holds
-        )
+        study = new_study(self.title, computes, population, self.budget, key, seconds=_STUDY_SECONDS)
         analyst = Analyst(study, key, self._web)
         analyst.register()
-        sizes = [part.shape[0] for part in _parts(np.empty((clients, 0)), self.holds)]
+        sizes = [part.shape[0] for part in _parts(np.empty((samples, 0)), self.holds)]
         names = [f"client-{i}" for i in range(len(sizes))]
         tokens = make_tokens(dict(zip(names, sizes, strict=True)))
         analyst.invite(tokens)

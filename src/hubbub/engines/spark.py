@@ -12,9 +12,9 @@ from hubbub.engines.spark_session import Progress, spark_session, watched
 from hubbub.engines.spark_table import SparkTable
 from hubbub.engines.spark_task import SCHEMA, Record, ShareOut, added, as_batch, records_of
 from hubbub.errors import HubbubError, InvalidInput, RoundRefused, invalid, whole
-from hubbub.privacy import Release
+from hubbub.privacy import Population, Release, covered
 from hubbub.randomness import Randomness
-from hubbub.roles import RoundPlan, check_turnout, decode_release, plan_round
+from hubbub.roles import RoundPlan, Turnout, check_turnout, decode_release, plan_round
 from hubbub.securesum import Sharing, check_computes, check_sharing, combine
 from hubbub.statistics import Statistic
 
@@ -31,13 +31,15 @@ _BLOCK_WORDS = 1 << 18
 
 @dataclass(frozen=True)
 class SparkEngine:
-    """N clients, M Computes and the combiner on one Spark cluster, or on this machine's cores.
+    """K clients with a row each, M Computes and the combiner on one Spark cluster, or on this machine's cores.
 
     Rows are a SparkTable (`SparkTable.read("rows.parquet")`), a DataFrame, an RDD of NumPy blocks, or an array, which
     is cut into `partitions` blocks. Noise and masks are drawn in the workers, each task from a stream of its own keyed
     by its operating system; the driver gets one record, the M sums. A `seed` makes a simulation reproducible (with
     the same partitions), and the privacy report says so. `session` is the active one by default, or a new one on all
-    cores of this machine. `tick` is called now and then with the number of tasks done and of those known so far.
+    cores of this machine. The noise covers `dropouts` clients that are missing and `colluding` ones that tell their
+    noise, both at once; `tolerated=T` is short for T of each. `tick` is called now and then with the number of
+    tasks done and of those known so far.
     """
 
     computes: int = 3
@@ -48,15 +50,21 @@ class SparkEngine:
     session: SparkSession | None = field(default=None, repr=False, compare=False)
     partitions: int | None = None
     tick: Progress | None = field(default=None, repr=False, compare=False)
+    dropouts: int | None = None
+    colluding: int | None = None
     _randomness: Randomness = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_computes(self.computes)
         check_sharing(self.shares)
-        whole("tolerated", self.tolerated, 0, "give how many clients may collude or drop out")
+        covered(self.tolerated, self.dropouts, self.colluding)
         if self.partitions is not None:
             whole("partitions", self.partitions, 1, "leave it out for one per core")
         object.__setattr__(self, "_randomness", Randomness.of(self.seed))
+
+    def population(self, samples: int) -> Population:
+        """Who takes part where there are so many rows."""
+        return Population(samples, *covered(self.tolerated, self.dropouts, self.colluding))
 
     def private_sum(
         self, rows: Floats | SparkTable | DataFrame | RDD[Any], statistic: Statistic, noise_multiplier: float
@@ -77,9 +85,9 @@ class SparkEngine:
         return Series(plan, lambda plan, _: self._round(table, plan))
 
     def _round(self, table: SparkTable, plan: RoundPlan) -> Release:
-        clients = plan.mechanism.clients
+        clients = plan.mechanism.population.clients
         words, present = self.compute_sums(plan, table)
-        check_turnout(clients, self.tolerated, present)
+        check_turnout(plan.mechanism.population, present)
         if present != clients:
             raise RoundRefused(
                 "clients-changed",
@@ -89,16 +97,16 @@ class SparkEngine:
         return decode_release(
             plan,
             combine(words),
-            present,
+            Turnout(present, present),
             computes=self.computes,
             setting="one Spark cluster",
             sealed=None,
             randomness=self._randomness,
         )
 
-    def plan(self, statistic: Statistic, noise_multiplier: float, clients: int) -> RoundPlan:
-        """The grid and the noise of a round, before any data is touched."""
-        return plan_round(statistic, noise_multiplier, clients, self.tolerated, self.fraction_bits)
+    def plan(self, statistic: Statistic, noise_multiplier: float, samples: int) -> RoundPlan:
+        """The grid and the noise of a round over so many rows, before any data is touched."""
+        return plan_round(statistic, noise_multiplier, self.population(samples), self.fraction_bits)
 
     def compute_sums(self, plan: RoundPlan, table: SparkTable) -> tuple[Words, int]:
         """(M, d): what each Compute adds up, and over how many clients."""

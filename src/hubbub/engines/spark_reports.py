@@ -18,8 +18,8 @@ from hubbub.arrays import Words
 from hubbub.engines.spark import only_record, summed
 from hubbub.engines.spark_session import Progress, one_line, place_of, spark_errors, spark_session, watched
 from hubbub.engines.spark_task import SCHEMA, Record, as_batch
-from hubbub.errors import InvalidInput, MalformedMessage, ReportRejected, RoundRefused
-from hubbub.roles import Compute, ComputeSum, Roster, Study, accept, check_turnout, roster_digest
+from hubbub.errors import InvalidInput, MalformedMessage, ReportRejected, RoundRefused, invalid
+from hubbub.roles import Compute, ComputeSum, Roster, Study, Turnout, accept, check_turnout, roster_digest
 from hubbub.securesum import PrivateKey, decode_report, pack
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class OpenAndAdd:
 
     def record(self, reports: Iterable[bytes]) -> Record:
         """The sum over one partition."""
-        dimension = self.study.rounds[self.round].dimension
+        dimension = self.study.plan(self.round).dimension
         total = np.zeros(dimension + _EXTRA, dtype=np.uint64)
         sums, marks, rejected = np.split(total, [dimension, dimension + _MARKS])
         clients = 0
@@ -91,18 +91,27 @@ def sum_reports(
     roster it gives the same words. That no second roster is ever summed is for the Compute to keep, as with
     `roles.release`.
     """
+    if study.population.largest > 1:
+        raise invalid("largest", "1, a sample a client, on Spark", study.population.largest, "let the node add it up")
     marking = os.urandom(32)
     if isinstance(roster, tuple):
         called = _called(study, number, roster, marking)
     else:
         with watched(roster.sparkSession, progress):
             called = _called_in_spark(study, number, roster, marking)
-    own = _own_session(spark_session(session), study.rounds[number].dimension)
+    own = _own_session(spark_session(session), study.plan(number).dimension)
     task = OpenAndAdd(study, number, compute, key, marking)
     with watched(own, progress):
         record = only_record(summed(_opened_reports(_wanted(_stored(own, path), roster), task)))
     _check_added(record, called)
-    return ComputeSum(study.digest, number, compute, called.digest, called.clients, record.words[:-_EXTRA].copy())
+    return ComputeSum(
+        study.digest,
+        number,
+        compute,
+        called.digest,
+        Turnout(called.clients, called.clients),
+        record.words[:-_EXTRA].copy(),
+    )
 
 
 @dataclass(frozen=True)
@@ -115,7 +124,7 @@ class _Called:
 
 
 def _called(study: Study, number: int, roster: Roster, marking: bytes) -> _Called:
-    check_turnout(study.clients, study.tolerated, len(set(roster)))
+    check_turnout(study.population, len(set(roster)))
     if len(set(roster)) != len(roster):
         raise RoundRefused("unknown-client", "roster must hold distinct clients, got some twice; agree on it again")
     return _Called(len(roster), _marks(roster, marking), roster_digest(study, number, roster))
@@ -132,7 +141,7 @@ def _called_in_spark(study: Study, number: int, roster: DataFrame, marking: byte
         digest.update(pack(row.client.encode()))
         marks += mark(row.client, marking)
         clients, last = clients + 1, row.client
-    check_turnout(study.clients, study.tolerated, clients)
+    check_turnout(study.population, clients)
     return _Called(clients, marks, digest.digest())
 
 

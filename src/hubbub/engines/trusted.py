@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from hubbub.arrays import Floats, finite_rows
-from hubbub.privacy import (
-    DistributedGaussian,
-    GaussianEvent,
-    Protection,
-    Release,
-    SampledGaussianEvent,
-    check_population,
-)
+from hubbub.privacy import DistributedGaussian, Population, Protection, Release, SampledGaussianEvent
 from hubbub.randomness import Randomness
-from hubbub.roles import vectors_of
+from hubbub.roles import choose_bits, sensitivity_on_grid, vectors_of
+from hubbub.securesum import FixedPoint
 from hubbub.statistics import Statistic, probability_of, rows_at_once
 
 _CHUNK_ROWS = 4096
@@ -35,33 +30,56 @@ class TrustedAggregator:
     def __post_init__(self) -> None:
         object.__setattr__(self, "_randomness", Randomness.of(self.seed))
 
+    def population(self, samples: int) -> Population:
+        """Who takes part: a client for every row. None of them adds noise, so none is counted on."""
+        return Population(samples)
+
     def private_sum(self, rows: Floats, statistic: Statistic, noise_multiplier: float) -> Release:
-        """Exact sum plus Gaussian noise of standard deviation sigma_std."""
+        """The sum plus Gaussian noise of standard deviation sigma_std, both rounded to the grid."""
         rows = finite_rows("rows", rows, statistic.columns)
-        check_population(rows.shape[0], 0)
-        sigma = DistributedGaussian(noise_multiplier, statistic.sensitivity, rows.shape[0]).sigma_std
-        value = np.zeros(statistic.dimension)
+        population = self.population(rows.shape[0])
+        mechanism = DistributedGaussian(noise_multiplier, statistic.sensitivity, population)
+        grid = None
+        if noise_multiplier > 0:
+            grid = FixedPoint(choose_bits(statistic, 2 * mechanism.sigma_std, population))
+            mechanism = replace(mechanism, sensitivity=sensitivity_on_grid(statistic, grid, population))
+        probability = probability_of(statistic)
+        return Release(
+            value=self._exact(rows, statistic) if grid is None else self._noisy(rows, statistic, mechanism, grid),
+            noise_std=mechanism.sigma_std,
+            n=rows.shape[0],
+            clients=rows.shape[0],
+            event=mechanism.event if probability == 1 else SampledGaussianEvent(noise_multiplier, probability),
+            protection=Protection(
+                population=population,
+                computes=1,
+                sensitivity=mechanism.sensitivity,
+                sigma_std=mechanism.sigma_std,
+                sigma_client=0.0,
+                dimension=statistic.dimension,
+                statistic=str(statistic.describe()["statistic"]),
+                fraction_bits=None if grid is None else grid.fraction_bits,
+                sealed=None,
+                setting="trusted aggregator",
+                generator=self._randomness.source,
+                secure_generator=self._randomness.secure,
+            ),
+        )
+
+    def _exact(self, rows: Floats, statistic: Statistic) -> Floats:
+        """The sum without noise or grid, for comparison."""
+        return sum((vectors.sum(axis=0) for vectors in self._vectors(rows, statistic)), np.zeros(statistic.dimension))
+
+    def _noisy(self, rows: Floats, statistic: Statistic, mechanism: DistributedGaussian, grid: FixedPoint) -> Floats:
+        """As if one client held all samples: vectors and noise are rounded first, so that the sum is exact."""
+        noise = np.empty(statistic.dimension)
+        self._randomness.fill_normals(noise, mechanism.sigma_std)
+        words = grid.encode(noise)
+        for vectors in self._vectors(rows, statistic):
+            words += grid.encode(vectors).sum(axis=0, dtype=np.uint64)
+        return grid.decode(words)
+
+    def _vectors(self, rows: Floats, statistic: Statistic) -> Iterator[Floats]:
         size = rows_at_once(statistic) or _CHUNK_ROWS
         for start in range(0, rows.shape[0], size):
-            value += vectors_of(statistic, rows[start : start + size], self._randomness).sum(axis=0)
-        value += sigma * self._randomness.normals((statistic.dimension,))
-        protection = Protection(
-            clients=rows.shape[0],
-            tolerated=0,
-            computes=1,
-            sensitivity=statistic.sensitivity,
-            sigma_std=sigma,
-            sigma_client=0.0,
-            dimension=statistic.dimension,
-            statistic=str(statistic.describe()["statistic"]),
-            fraction_bits=None,
-            sealed=None,
-            setting="trusted aggregator",
-            generator=self._randomness.source,
-            secure_generator=self._randomness.secure,
-        )
-        probability = probability_of(statistic)
-        event = (
-            GaussianEvent(noise_multiplier) if probability == 1 else SampledGaussianEvent(noise_multiplier, probability)
-        )
-        return Release(value, sigma, rows.shape[0], 0, event, protection)
+            yield vectors_of(statistic, rows[start : start + size], self._randomness)

@@ -176,7 +176,6 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
                 bound,
                 split(budget, [DEVIATIONS_SHARE, 1 - DEVIATIONS_SHARE]),
                 engine,
-                tolerated=getattr(engine, "tolerated", 0),
                 ledger=ledger,
                 prior_precision=prior,
                 noise_precision=noise,

@@ -35,7 +35,8 @@ class DemoConfig:
     epsilon: float = 1.0
     delta: float = 1e-4
     computes: int = 3
-    tolerated: int = 5
+    dropouts: int = 5
+    colluding: int = 5
     repeats: int = 20
     seed: int | None = None
 
@@ -74,7 +75,8 @@ class DemoResult:
         return {
             "dataset": "red_wine", "n": c.clients, "epsilon": c.epsilon, "delta": c.delta,
             "mae": {method: float(np.median(self.errors[method])) for method in METHODS},
-            "repeats": c.repeats, "computes": c.computes, "tolerated": c.tolerated, "seed": c.seed,
+            "repeats": c.repeats, "computes": c.computes, "dropouts": c.dropouts,
+            "colluders": c.colluding, "seed": c.seed,
             "compute_view": {"compute": self.view.compute, "uniform_p_value": self.view.p_value},
             "privacy": self.privacy.as_dict(), "seconds": self.seconds,
         }  # fmt: skip
@@ -117,7 +119,9 @@ def _fit(
         return normal_posterior(gram).mean, None
     engine: Engine = TrustedAggregator(seed)
     if method == "distributed":
-        engine = LocalEngine(config.computes, config.tolerated, seal=repeat == 0, seed=seed)
+        engine = LocalEngine(
+            config.computes, dropouts=config.dropouts, colluding=config.colluding, seal=repeat == 0, seed=seed
+        )
     model = PrivateLinearRegression(  # the quick posterior: many fits, of centred data, and only predictions are shown
         budget, x_bound=bound.x, y_bound=bound.y, posterior="shrinkage", engine=engine, fit_intercept=False
     )
@@ -133,10 +137,10 @@ def compute_view(rows: Floats, bound: Box, config: DemoConfig, clients: int = 20
 
     randomness = Randomness.of(config.seed)
     rows = rows[:clients]
-    engine = LocalEngine(config.computes, 0)
+    engine = LocalEngine(config.computes)
     plan = engine.plan(Regression(bound), noise_multiplier(Budget(config.epsilon, config.delta)), len(rows))
     keys = [PrivateKey.generate() for _ in range(config.computes)]
-    study = Study(len(rows), 0, tuple(key.public() for key in keys), (plan,))
+    study = Study(engine.population(len(rows)), tuple(key.public() for key in keys), (plan,))
     last = config.computes - 1
     reports = [contribute(study, 0, f"client-{i}", row, randomness)[last] for i, row in enumerate(rows)]
     holding, _ = accept(Compute(study, 0, last, keys[last]), reports)

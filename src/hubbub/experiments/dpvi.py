@@ -89,7 +89,9 @@ def accuracy_of(method: str, epsilon: float, X: Floats, y: Floats, X_new: Floats
     from hubbub.iterative.svi import PrivateSVI
 
     seed = seed_of("dpvi", label, method, epsilon)
-    engine: Engine = LocalEngine(tolerated=TOLERATED, seed=seed) if method == "DDP" else TrustedAggregator(seed)
+    engine: Engine = (
+        LocalEngine(tolerated=TOLERATED, theorem1=True, seed=seed) if method == "DDP" else TrustedAggregator(seed)
+    )
     noise, clip = (0.0, NO_CLIP) if method == "NP" else (None, CLIP)
     fitted = PrivateSVI(
         model(), budget=Budget(epsilon, DELTA), clip=clip, steps=STEPS, engine=engine, noise_multiplier=noise, seed=seed

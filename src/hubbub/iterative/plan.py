@@ -22,7 +22,6 @@ from hubbub.privacy import (
     GaussianEvent,
     SampledGaussianEvent,
     affordable_steps,
-    check_population,
     sampled_multiplier,
 )
 
@@ -80,7 +79,6 @@ def make_plan(
     selection: Selection,
     budget: Budget,
     noise_multiplier: float | None,
-    tolerated: int,
     rng: np.random.Generator,
 ) -> Plan:
     """Solve for the noise, or, where it is given, for the number of steps that the budget pays for."""
@@ -89,7 +87,6 @@ def make_plan(
     if selection not in get_args(Selection):
         raise invalid("selection", "'self' or 'trainer'", repr(selection), "use 'self'")
     picked = epochs(clients, batch, steps, rng) if selection == "trainer" and batch < clients else None
-    check_population(clients if picked is None else batch, tolerated)
     if noise_multiplier is None:
         multiplier = _solved(budget, clients, batch, steps, picked)
     else:

@@ -9,7 +9,21 @@ from typing import Any
 from hubbub.iterative.plan import Plan
 from hubbub.iterative.trainer import Training
 from hubbub.privacy import Budget, Event, Protection, Release, epsilon_spent, fits
-from hubbub.privacy.report import ADJACENCY, COMMON, SETTINGS, UNIT, bullet, cautions, entry, meaning_of, parties
+from hubbub.privacy.report import (
+    ADJACENCIES,
+    COMMON,
+    SETTINGS,
+    UNITS,
+    all_pool,
+    beyond,
+    bullet,
+    cautions,
+    colluding,
+    entry,
+    meaning_of,
+    parties,
+    population_dict,
+)
 
 
 @dataclass(frozen=True)
@@ -21,7 +35,7 @@ class TrainingReport:
     plan: Plan
     steps: int
     last: Release
-    least_tolerance: int
+    least_covered: int
     most_dropouts: int
     most_colluders: int = 0
 
@@ -50,8 +64,8 @@ class TrainingReport:
             found.append(f"the noise spends epsilon {self.epsilon:.4g} at this delta, more than the budget")
         if not p.secure_generator:
             found.append(f"noise and coins can be reproduced: {p.generator}")
-        if self.most_colluders > self.least_tolerance:
-            found.append(f"{self.most_colluders} simulated colluders exceed the {self.least_tolerance} still covered")
+        if self.most_colluders > self.least_covered:
+            found.append(f"{self.most_colluders} simulated colluders exceed the {self.least_covered} covered")
         return tuple(found)
 
     @property
@@ -86,9 +100,13 @@ class TrainingReport:
         )
         if self._protection.setting == "trusted aggregator":
             return {"public model": {**spent, "why": hidden}}
+        p = self._protection
+        seen = (
+            f"{colluding(self.least_covered, p.population.theorem1)}up to {p.computes - 1} of them see uniform shares"
+        )
         return {
             "public model": {**spent, "why": hidden},
-            "Computes": {**spent, "why": f"{hidden}; up to {self._protection.computes - 1} of them see uniform shares"},
+            "Computes": {**spent, "why": f"{hidden}; {seen}"},
             "trainer": {**spent, "why": f"{hidden}; it sees the noisy sum of every step and nothing else"},
         }
 
@@ -101,12 +119,12 @@ class TrainingReport:
             "budget": {"epsilon": self.budget.epsilon, "delta": self.budget.delta},
             "method": self.label, "steps": self.steps, "batch": self.plan.batch, "selection": self._selection,
             "probability": self.plan.probability, "noise_multiplier": self.plan.noise_multiplier,
-            "participations": self.plan.participations(self.steps), "clip": p.sensitivity / 2,
+            "participations": self.plan.participations(self.steps), "clip": p.sensitivity / 2 / p.population.weight,
             "sensitivity": p.sensitivity, "sigma_std": p.sigma_std, "sigma_client": p.sigma_client,
             "noise_std": self.last.noise_std, "dimension": p.dimension, "fraction_bits": p.fraction_bits,
             "sealed": p.sealed, "generator": p.generator, "setting": SETTINGS[p.setting],
-            "unit": UNIT, "adjacency": ADJACENCY, "clients": self.plan.clients, "tolerated": p.tolerated,
-            "computes": p.computes, "most_dropouts": self.most_dropouts, "remaining_tolerance": self.least_tolerance,
+            **population_dict(p.population), "computes": p.computes, "most_dropouts": self.most_dropouts,
+            "least_colluders_covered": self.least_covered,
             "against": self.adversaries(), "not_promised": self.not_promised(),
         }  # fmt: skip
 
@@ -122,34 +140,31 @@ class TrainingReport:
         special = ["which settings were chosen (clip, steps, learning rate) by looking at the data costs extra"]
         if p.setting == "trusted aggregator":
             return ["the trusted aggregator sees every sample: there is no protection against it", *special, *COMMON]
-        together = f"if all {p.computes} Computes pool their shares, a sample is covered by its own share of noise only"
         if self.plan.probability < 1:
             special.append(
                 "a client works as much when it lost its coin as when it won; how long its machine takes is not covered"
             )
-        return [together, *special, *COMMON]
+        return [all_pool(p), beyond(p), *special, *COMMON]
 
     def __str__(self) -> str:
         p, plan = self._protection, self.plan
         lines = ["Privacy report", "--------------"]
         if self.is_guarantee:
             lines += entry("Guarantee", f"{self.budget}-differential privacy, for all {self.steps} steps together")
-            lines += entry("In plain words", meaning_of(self.budget))
+            lines += entry("In plain words", meaning_of(self.budget, p.population.unit))
         else:
             lines += entry("NOT A GUARANTEE", "; ".join(self.reservations))
             lines += entry("Calculated as", f"{self.budget}-differential privacy, had these been avoided")
         lines += entry("Spent", f"epsilon {self.epsilon:.4g} at delta {self.delta:g}, {self.steps} step(s)")
         lines += entry("Setting", SETTINGS[p.setting])
-        lines += entry("Unit of privacy", UNIT)
-        lines += entry("Adjacency", ADJACENCY)
+        lines += entry("Unit of privacy", UNITS[p.population.unit])
+        lines += entry("Adjacency", ADJACENCIES[p.population.unit])
         lines += cautions(self.budget, plan.clients)
         lines += entry("Parties", parties(p))
         lines += entry("Batches", _batches(plan))
         lines += entry("Every step", _step(self.last, plan))
         if self.most_dropouts:
-            lines += entry(
-                "Dropouts", f"up to {self.most_dropouts} in a step; {self.least_tolerance} colluders covered"
-            )
+            lines += entry("Dropouts", f"up to {self.most_dropouts} in a step; {self.least_covered} colluders covered")
         lines.append("Holds against" if self.is_guarantee else "Would hold against")
         for who, what in self.adversaries().items():
             lines += bullet(f"{who}: epsilon {what['epsilon']:.4g} at delta {what['delta']:g}; {what['why']}", "  + ")
@@ -162,9 +177,9 @@ class TrainingReport:
 def _step(release: Release, plan: Plan) -> str:
     p = release.protection
     return (
-        f"{p.dimension} number(s) summed over {release.n} clients, each client's clipped to length "
-        f"{p.sensitivity / 2:.4g}; noise of standard deviation {release.noise_std:.4g} (multiplier "
-        f"{plan.noise_multiplier:.4g}); drawn by {p.generator}"
+        f"{p.dimension} number(s) summed over {release.n} samples, each one's clipped to length "
+        f"{p.sensitivity / 2 / p.population.weight:.4g}; noise of standard deviation {release.noise_std:.4g} "
+        f"(multiplier {plan.noise_multiplier:.4g}); drawn by {p.generator}"
     )
 
 
@@ -179,4 +194,4 @@ def _batches(plan: Plan) -> str:
 def report_of(budget: Budget, training: Training[Any], label: str) -> TrainingReport:
     """The report of a finished run."""
     t = training
-    return TrainingReport(budget, label, t.plan, t.steps, t.last, t.least_tolerance, t.most_dropouts, t.most_colluders)
+    return TrainingReport(budget, label, t.plan, t.steps, t.last, t.least_covered, t.most_dropouts, t.most_colluders)

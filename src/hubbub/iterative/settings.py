@@ -53,9 +53,10 @@ class Settings:
     def plan(self, clients: int) -> Plan:
         """The steps, the batches and the noise; refuses what the budget does not pay for."""
         budget = DEFAULT_BUDGET if self.budget is None else self.budget
-        tolerated = int(getattr(self._engine(), "tolerated", 0))
         rng = np.random.default_rng(self.seed)
-        return make_plan(clients, self.steps, self.batch, self.selection, budget, self.noise_multiplier, tolerated, rng)
+        plan = make_plan(clients, self.steps, self.batch, self.selection, budget, self.noise_multiplier, rng)
+        self._engine().population(plan.contributors)  # refuses where too few would be left to add noise
+        return plan
 
     def run(self, method: Method[State], rows: Floats, plan: Plan) -> tuple[Training[State], TrainingReport]:
         """Charge the ledger, take all steps, and say what is promised."""

@@ -52,7 +52,7 @@ class Training(Generic[State]):
     plan: Plan
     steps: int
     last: Release
-    least_tolerance: int
+    least_covered: int
     """The smallest number of colluders that any of the steps still covered."""
     most_dropouts: int
     most_colluders: int
@@ -81,7 +81,7 @@ def train(
             at = Clipped(method.program, np.asarray(method.numbers(state), np.float64), method.clip, plan.probability)
             release = series.private_sum(at, plan.chosen(step))
             releases, last = releases + 1, release
-            least, lost = min(least, release.remaining_tolerance), max(lost, release.dropouts)
+            least, lost = min(least, release.colluders_covered), max(lost, release.dropouts)
             false = max(false, release.protection.colluders)
             state = method.update(state, _standing_for_all(release, plan, step))
             tick(step + 1)

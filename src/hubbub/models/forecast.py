@@ -50,8 +50,8 @@ class Forecast:
         return self.width < _GOOD * self.prior_width
 
 
-def forecast(clients: int, features: int, budget: Budget, tolerated: int = 0) -> Forecast:
-    """For the default method with an intercept."""
+def forecast(clients: int, features: int, budget: Budget, not_counted: int = 0) -> Forecast:
+    """For the default method with an intercept; `not_counted` clients' noise is not counted on (D + C)."""
     multiplier = split(budget, shares())[1]
     ball = choose_ball(clients, features + 1, multiplier)
     assert ball.y is not None
@@ -59,7 +59,7 @@ def forecast(clients: int, features: int, budget: Budget, tolerated: int = 0) ->
     factor = np.minimum(1.0, ball.radius**2 / (1 + squares))
     level = float(np.mean(factor * squares)) / features  # mean square of a shortened column
     shortened = float(np.mean(factor))
-    noise = multiplier * ball.sensitivity(True) * math.sqrt(clients / max(clients - tolerated - 1, 1))
+    noise = multiplier * ball.sensitivity(True) * math.sqrt(clients / max(clients - not_counted - 1, 1))
     sum_ = clients * level
     noise = max(noise, enough_noise(clients, features + 1, sum_))
     kept = math.erf(ball.y / math.sqrt(2 * shortened))  # of X'y, after clipping y
@@ -75,26 +75,26 @@ def forecast(clients: int, features: int, budget: Budget, tolerated: int = 0) ->
     )
 
 
-def advice(clients: int, features: int, budget: Budget, tolerated: int = 0) -> list[str]:
+def advice(clients: int, features: int, budget: Budget, not_counted: int = 0) -> list[str]:
     """What would make the fit a good one; nothing where it is one already."""
-    if forecast(clients, features, budget, tolerated).good:
+    if forecast(clients, features, budget, not_counted).good:
         return []
     found = []
     larger = (int(n) for n in _upward(clients))
-    more = next((n for n in larger if forecast(n, features, budget, tolerated).good), None)
+    more = next((n for n in larger if forecast(n, features, budget, not_counted).good), None)
     if more is not None:
         found.append(f"more clients: about {more} at this budget")
-    wider = next((e for e in _upward(budget.epsilon) if _good_at(e, clients, features, budget, tolerated)), None)
+    wider = next((e for e in _upward(budget.epsilon) if _good_at(e, clients, features, budget, not_counted)), None)
     if wider is not None and wider <= 20:
         found.append(f"a larger epsilon: about {wider:.2g} with these clients")
-    fewer = next((d for d in range(features - 1, 0, -1) if forecast(clients, d, budget, tolerated).good), None)
+    fewer = next((d for d in range(features - 1, 0, -1) if forecast(clients, d, budget, not_counted).good), None)
     if fewer is not None:
         found.append(f"fewer columns: about {fewer} of the {features}")
     return found or ["a simpler question, such as means or counts: nothing moderate would help this one"]
 
 
-def _good_at(epsilon: float, clients: int, features: int, budget: Budget, tolerated: int) -> bool:
-    return forecast(clients, features, Budget(epsilon, budget.delta), tolerated).good
+def _good_at(epsilon: float, clients: int, features: int, budget: Budget, not_counted: int) -> bool:
+    return forecast(clients, features, Budget(epsilon, budget.delta), not_counted).good
 
 
 def _upward(start: float) -> list[float]:

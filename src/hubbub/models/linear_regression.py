@@ -61,7 +61,6 @@ def fit_projected(
     multipliers: Sequence[float],
     engine: Engine,
     *,
-    tolerated: int = 0,
     ledger: Ledger | None = None,
     formula: Formula = "tight",
     prior_precision: float = 1.0,
@@ -78,7 +77,8 @@ def fit_projected(
     assert bound.y is not None
     limits = np.array([*bound.x, bound.y])
     p_x, p_y = thresholds or find_thresholds(
-        clients=rows.shape[0], features=bound.features, multiplier=multipliers[1], tolerated=tolerated,
+        clients=rows.shape[0], features=bound.features, multiplier=multipliers[1],
+        population=engine.population(rows.shape[0]),
         formula=formula, prior_precision=prior_precision, noise_precision=noise_precision,
     )  # fmt: skip
     with Rounds(engine, ledger, list(zip(("deviations", "regression"), multipliers, strict=True))) as rounds:

@@ -12,13 +12,17 @@ from numpy.typing import NDArray
 
 from hubbub.arrays import Floats
 from hubbub.errors import InvalidInput, RoundRefused
-from hubbub.privacy import Entry, GaussianEvent, Ledger, Release
+from hubbub.privacy import Entry, GaussianEvent, Ledger, Population, Release
 from hubbub.privacy.report import Round
 from hubbub.statistics import Statistic
 
 
 class Engine(Protocol):
     """Runs the roles somewhere; a model only ever sees the Release."""
+
+    def population(self, samples: int) -> Population:
+        """Who takes part where there are so many rows, and how many of them the noise does without."""
+        ...
 
     def private_sum(self, rows: Floats, statistic: Statistic, noise_multiplier: float) -> Release:
         """Sum the statistic over the rows (one client each), with noise_multiplier sensitivities of noise.

@@ -14,7 +14,7 @@ import numpy as np
 
 from hubbub.arrays import Floats
 from hubbub.models.repair import repaired
-from hubbub.privacy import check_population
+from hubbub.privacy import Population
 from hubbub.statistics import Box, Formula
 
 GRID = np.linspace(0.1, 2.1, 20)  # in standard deviations
@@ -26,7 +26,7 @@ def find_thresholds(
     clients: int,
     features: int,
     multiplier: float,
-    tolerated: int = 0,
+    population: Population | None = None,
     formula: Formula = "tight",
     prior_precision: float = 1.0,
     noise_precision: float = 1.0,
@@ -35,14 +35,19 @@ def find_thresholds(
     """The pair (for x, for y), in standard deviations, with the best prediction under its own noise.
 
     The grid is coarse and the thresholds change slowly with N, so N is rounded (in steps of 10 %): fits of
-    about the same size share one search. `noise_power` 4 repeats the slip of the paper's published
+    about the same size share one search. `population` says how many share the noise; by default every row is a client
+    and all are counted on. `noise_power` 4 repeats the slip of the paper's published
     program, which scales the noise of the search by the fourth power of the sensitivity.
     """
-    check_population(clients, tolerated)
     about = max(2, round(float(np.exp(np.round(np.log(clients), 1)))))
-    spread = float(np.sqrt(clients / (clients - tolerated - 1)))
+    spread = noise_spread(Population(clients) if population is None else population)
     rounded = float(f"{multiplier * spread:.3g}")
     return _search(about, features, rounded, formula, prior_precision, noise_precision, noise_power)
+
+
+def noise_spread(population: Population) -> float:
+    """How many times the deviation of a trusted aggregator's noise a full release has."""
+    return float(np.sqrt(population.clients / population.shares))
 
 
 @lru_cache(maxsize=1024)

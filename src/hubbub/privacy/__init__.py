@@ -12,13 +12,14 @@ from hubbub.privacy.budget import Budget
 from hubbub.privacy.calibration import Calibration, noise_multiplier
 from hubbub.privacy.events import Event, GaussianEvent, SampledGaussianEvent
 from hubbub.privacy.ledger import Entry, Ledger, current_ledger
-from hubbub.privacy.mechanisms import DistributedGaussian, add_share, check_population
+from hubbub.privacy.mechanisms import DistributedGaussian, add_share
+from hubbub.privacy.population import EarlyPopulation, Population, Unit, covered
 from hubbub.privacy.release import Protection, Release
 from hubbub.privacy.report import PrivacyReport
 
 __all__ = [
-    "Budget", "Calibration", "DistributedGaussian", "Entry", "Event", "GaussianEvent", "Ledger", "PrivacyReport",
-    "Protection", "Release", "SampledGaussianEvent", "add_share", "affordable_steps", "check_population",
-    "composed_multiplier", "current_ledger", "epsilon_spent", "fits", "noise_multiplier", "sampled_multiplier",
-    "split",
+    "Budget", "Calibration", "DistributedGaussian", "EarlyPopulation", "Entry", "Event", "GaussianEvent", "Ledger",
+    "Population", "PrivacyReport", "Protection", "Release", "SampledGaussianEvent", "Unit", "add_share",
+    "affordable_steps", "composed_multiplier", "covered", "current_ledger", "epsilon_spent", "fits",
+    "noise_multiplier", "sampled_multiplier", "split",
 ]  # fmt: skip

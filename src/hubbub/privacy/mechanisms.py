@@ -1,4 +1,4 @@
-"""The distributed Gaussian mechanism: N clients each add a share of the noise (Theorem 1)."""
+"""The distributed Gaussian mechanism: each client adds one share of the noise."""
 
 from __future__ import annotations
 
@@ -8,28 +8,25 @@ from dataclasses import dataclass
 import numpy as np
 
 from hubbub.arrays import Floats
-from hubbub.errors import invalid, whole
+from hubbub.errors import invalid
 from hubbub.privacy.events import GaussianEvent
+from hubbub.privacy.population import Population
 from hubbub.randomness import Randomness
 
 
 @dataclass(frozen=True)
 class DistributedGaussian:
-    """Each client adds variance sigma_std^2 / (N - T - 1) to every coordinate.
+    """Each of K clients adds variance sigma_std^2 / (K - D - C - 1) to every coordinate of what it sends.
 
-    T clients may collude or drop out; the 1 is the client who subtracts its own share. What is left
-    still has the variance sigma_std^2 that a trusted aggregator would have added.
+    D clients may be missing, C may collude, and one more subtracts its own share (`Population`). What is left still has
+    the variance sigma_std^2 that a trusted aggregator would have added.
     """
 
     noise_multiplier: float
     sensitivity: float
-    clients: int
-    tolerated: int = 0
-    held: int = 1
-    """The most samples that one client holds: it knows, and can subtract, as many shares of the noise."""
+    population: Population
 
     def __post_init__(self) -> None:
-        check_population(self.clients, self.tolerated, self.held)
         if not (math.isfinite(self.noise_multiplier) and self.noise_multiplier >= 0):
             raise invalid("noise_multiplier", "finite and >= 0", self.noise_multiplier, "derive it from a budget")
         if not (math.isfinite(self.sensitivity) and self.sensitivity > 0):
@@ -42,12 +39,12 @@ class DistributedGaussian:
 
     @property
     def sigma_client(self) -> float:
-        """Standard deviation that is added to each coordinate of one sample."""
-        return self.sigma_std / math.sqrt(self.clients - self.tolerated - self.held)
+        """Standard deviation that one client adds to each coordinate, whatever number of samples it holds."""
+        return self.sigma_std / math.sqrt(self.population.shares)
 
-    def sigma_release(self, contributors: int) -> float:
-        """Standard deviation of the noise in a sum of this many contributors."""
-        return self.sigma_client * math.sqrt(contributors)
+    def sigma_release(self, clients: int) -> float:
+        """Standard deviation of the noise in a sum to which this many clients contributed."""
+        return self.sigma_client * math.sqrt(clients)
 
     @property
     def event(self) -> GaussianEvent:
@@ -63,17 +60,3 @@ def add_share(vectors: Floats, sigma_client: float, randomness: Randomness, out:
     randomness.fill_normals(noise, sigma_client)
     noise += vectors
     return noise
-
-
-def check_population(clients: int, tolerated: int, held: int = 1) -> None:
-    """N - T - 1 >= 1, or one line that says what to change; `held` stands for the 1 where a client holds more."""
-    whole("clients", clients, 2, "one client alone cannot hide; enrol more")
-    whole("tolerated", tolerated, 0, "give the number of clients that may collude or drop out")
-    whole("held", held, 1, "a client holds one sample at least")
-    if clients - tolerated - held < 1:
-        limit = f"at most N - {held + 1} = {clients - held - 1} for N={clients} clients"
-        limit += "" if held == 1 else f" of whom one holds {held}"
-        raise invalid(
-            "tolerated", limit, tolerated,
-            f"tolerate fewer or enrol more clients (Theorem 1 needs N - T - {held} >= 1)",
-        )  # fmt: skip

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from hubbub.arrays import Floats
 from hubbub.privacy.events import GaussianEvent, SampledGaussianEvent
+from hubbub.privacy.population import Population
 
 
 @dataclass(frozen=True)
@@ -17,26 +18,30 @@ class Release:
     noise_std: float
     """Standard deviation of the noise in each coordinate."""
     n: int
-    """How many clients are in the sum."""
-    dropouts: int
-    """How many of the enrolled clients are not."""
+    """How many samples are in the sum."""
+    clients: int
+    """How many clients contributed them, each with one share of the noise."""
     event: GaussianEvent | SampledGaussianEvent
     """What the accountant is told."""
     protection: Protection
     """How it was made, and against whom it protects."""
 
     @property
-    def remaining_tolerance(self) -> int:
-        """How many colluders this release still covers after its dropouts."""
-        return self.protection.tolerated - self.dropouts
+    def dropouts(self) -> int:
+        """How many of the enrolled clients are missing."""
+        return self.protection.population.clients - self.clients
+
+    @property
+    def colluders_covered(self) -> int:
+        """Against how many colluding clients this release protects."""
+        return self.protection.population.covered(self.dropouts)
 
 
 @dataclass(frozen=True)
 class Protection:
     """How a release was made: everything the guarantee depends on besides the budget."""
 
-    clients: int
-    tolerated: int
+    population: Population
     computes: int
     sensitivity: float
     sigma_std: float
@@ -53,5 +58,3 @@ class Protection:
     secure_generator: bool
     colluders: int = 0
     """Simulated colluders, who added no noise."""
-    held: int = 1
-    """The most samples that one client holds."""

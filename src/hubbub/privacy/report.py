@@ -8,10 +8,18 @@ from dataclasses import dataclass, field
 
 from hubbub.privacy.accountant import epsilon_spent, fits
 from hubbub.privacy.budget import Budget
+from hubbub.privacy.population import Population, Unit
 from hubbub.privacy.release import Protection, Release
 
-UNIT = "one client's whole sample (one row of data)"
-ADJACENCY = "replace-one: two data sets of the same number of clients that differ in one client's sample"
+UNITS: dict[Unit, str] = {
+    "sample": "one sample (one row of data), whoever holds it",
+    "client": "one client: all samples that it holds, together",
+}
+ADJACENCIES: dict[Unit, str] = {
+    "sample": "replace-one: two data sets of the same clients, each with as many samples, that differ in one sample",
+    "client": "replace-one: two data sets of the same clients, each with as many samples, that differ in all samples "
+    "of one client",
+}
 
 
 @dataclass(frozen=True)
@@ -26,7 +34,7 @@ class Round:
         r, p = self.release, self.release.protection
         return {
             "label": self.label, "statistic": p.statistic, "dimension": p.dimension, "n": r.n,
-            "dropouts": r.dropouts, "remaining_tolerance": r.remaining_tolerance,
+            "clients": r.clients, "dropouts": r.dropouts, "colluders_covered": r.colluders_covered,
             "sensitivity": p.sensitivity, "noise_multiplier": r.event.noise_multiplier,
             "sigma_std": p.sigma_std, "sigma_client": p.sigma_client, "noise_std": r.noise_std,
             "fraction_bits": p.fraction_bits, "sealed": p.sealed, "setting": p.setting,
@@ -63,10 +71,8 @@ class PrivacyReport:
             p = release.protection
             if not p.secure_generator:
                 found.append(f"the noise can be reproduced: {p.generator}")
-            if p.colluders > release.remaining_tolerance:
-                found.append(
-                    f"{p.colluders} simulated colluders exceed the {release.remaining_tolerance} still covered"
-                )
+            if p.colluders > release.colluders_covered:
+                found.append(f"{p.colluders} simulated colluders exceed the {release.colluders_covered} covered")
         return tuple(dict.fromkeys(found))
 
     @property
@@ -81,8 +87,8 @@ class PrivacyReport:
             "epsilon": self.epsilon, "delta": self.delta,
             "budget": {"epsilon": self.budget.epsilon, "delta": self.budget.delta},
             "meaning": self.meaning() if self.is_guarantee else None,
-            "setting": SETTINGS[self._last.setting], "unit": UNIT, "adjacency": ADJACENCY,
-            "clients": self._last.clients, "tolerated": self._last.tolerated, "computes": self._last.computes,
+            "setting": SETTINGS[self._last.setting], **population_dict(self._last.population),
+            "computes": self._last.computes,
             "rounds": [r.as_dict() for r in self.rounds],
             "holds_against": self.holds_against(), "not_promised": self.not_promised(),
         }  # fmt: skip
@@ -97,31 +103,24 @@ class PrivacyReport:
         public = "everybody who sees the released sums, the posterior or anything computed from them"
         if p.setting == "trusted aggregator":
             return [public]
-        left = min(r.release.remaining_tolerance for r in self.rounds)
-        together = (
-            f"up to {left} colluding client(s), who reveal their noise or add none, together with " if left else ""
-        )
+        covered = min(r.release.colluders_covered for r in self.rounds)
         return [
             public,
-            "the analyst, and any single client, who knows (and can subtract) its own part of the noise"
-            + ("" if p.held == 1 else f": that of up to {p.held} samples"),
-            f"{together}up to {p.computes - 1} of the {p.computes} Computes, wherever these are run by independent "
-            "parties (and as long as AES-128 is not broken)",
+            "the analyst, and any single client, who knows (and can subtract) its own share of the noise",
+            f"{colluding(covered, p.population.theorem1)}up to {p.computes - 1} of the {p.computes} Computes, wherever "
+            "these are run by independent parties (and as long as AES-128 is not broken)",
         ]
 
     def meaning(self) -> str:
-        """What epsilon and delta mean for one person."""
-        return meaning_of(self.budget)
+        """What epsilon and delta mean for one unit of privacy."""
+        return meaning_of(self.budget, self._last.population.unit)
 
     def not_promised(self) -> list[str]:
         """What a reader might wrongly assume."""
         p = self._last
         if p.setting == "trusted aggregator":
             return ["the trusted aggregator sees every sample: there is no protection against it", *COMMON]
-        special = [
-            f"if all {p.computes} Computes pool their shares, a sample is covered by its own share of noise only",
-            f"more than the tolerated number of colluders or dropouts (N={p.clients}, T={p.tolerated})",
-        ]
+        special = [all_pool(p), beyond(p)]
         if p.sealed is None:
             special.append("the shares were not encrypted by hubbub: none of them left " + p.setting)
         return [*special, *COMMON]
@@ -137,9 +136,9 @@ class PrivacyReport:
             lines += entry("Calculated as", f"{self.budget}-differential privacy, had these been avoided")
         lines += entry("Spent", f"epsilon {self.epsilon:.4g} at delta {self.delta:g}, {len(self.rounds)} round(s)")
         lines += entry("Setting", SETTINGS[p.setting])
-        lines += entry("Unit of privacy", UNIT)
-        lines += entry("Adjacency", ADJACENCY)
-        lines += cautions(self.budget, p.clients)
+        lines += entry("Unit of privacy", UNITS[p.population.unit])
+        lines += entry("Adjacency", ADJACENCIES[p.population.unit])
+        lines += cautions(self.budget, p.population.n)
         lines += entry("Parties", parties(p))
         lines.append("Rounds")
         for number, r in enumerate(self.rounds, 1):
@@ -166,9 +165,10 @@ COMMON = [
     "other releases from the same data: this report covers one fit; several compose, which a ledger keeps",
     "scores, chosen settings and preprocessing taken from the rows as they are (score, grid search, scaling, "
     "the refusal of a constant column)",
-    "that a client took part, and how many did, stays public",
+    "that a client took part, how many did, and how many samples they hold stays public",
     "the truth of what clients send: a client may lie about its own sample",
-    "several samples of one person count as several units: their losses add up",
+    "several samples of one person count as several samples: their losses add up (a unit of a whole client covers "
+    "those that one client holds)",
     "noise is drawn in double precision and then rounded to the grid: the figures are those of the ideal "
     "Gaussian mechanism",
 ]
@@ -177,19 +177,56 @@ COMMON = [
 def parties(p: Protection) -> str:
     """Who takes part, in one line."""
     if p.setting == "trusted aggregator":
-        return f"N = {p.clients} clients and one trusted aggregator"
+        return f"{p.population.n} samples and one trusted aggregator"
+    return f"{p.population}; M = {p.computes} Computes, of whom at least one must be honest"
+
+
+def population_dict(population: Population) -> dict[str, object]:
+    """Who takes part and what the promise is about, for JSON."""
+    return {
+        "unit": UNITS[population.unit], "adjacency": ADJACENCIES[population.unit], "clients": population.clients,
+        "samples": population.n, "largest": population.largest, "dropouts_covered": population.dropouts,
+        "colluders_covered": population.colluders, "theorem1": population.theorem1,
+    }  # fmt: skip
+
+
+def colluding(covered: int, theorem1: bool) -> str:
+    """The clients who may conspire with Computes, as the beginning of a sentence on these."""
+    if not covered:
+        return ""
+    if theorem1:
+        return f"up to {covered} colluding client(s) together with "
     return (
-        f"N = {p.clients} clients, of whom T = {p.tolerated} may collude or drop out; "
-        f"M = {p.computes} Computes, of whom at least one must be honest"
+        f"up to {covered} colluding client(s), who reveal their noise or add none, whoever goes missing, together with "
+    )
+
+
+def all_pool(p: Protection) -> str:
+    """What is left where no Compute is honest."""
+    return f"if all {p.computes} Computes pool their shares, a client is covered by its own share of noise only"
+
+
+def beyond(p: Protection) -> str:
+    """How many clients may misbehave at most."""
+    population = p.population
+    if population.theorem1:
+        return (
+            f"more than T = {population.dropouts} colluders and dropouts together (Theorem 1 of the paper); an "
+            "adversary who chooses who drops out should be covered by colluders and dropouts stated apart"
+        )
+    return (
+        f"more than C = {population.colluders} colluding clients (rounds that lack more than D = {population.dropouts} "
+        "clients are refused)"
     )
 
 
 def _round_line(r: Round) -> str:
     release, p = r.release, r.release.protection
     seal = f"sealed with {p.sealed}" if p.sealed else "not sealed"
+    held = "" if release.n == release.clients else f" with {release.n} samples"
     text = (
-        f"{r.label}: {p.dimension} number(s) summed over {release.n} clients ({release.dropouts} dropped out, "
-        f"{release.remaining_tolerance} colluder(s) still covered); sensitivity {p.sensitivity:.4g}; noise of "
+        f"{r.label}: {p.dimension} number(s) summed over {release.clients} clients{held} ({release.dropouts} missing, "
+        f"{release.colluders_covered} colluder(s) covered); sensitivity {p.sensitivity:.4g}; noise of "
         f"standard deviation {release.noise_std:.4g} in each released number"
     )
     if p.setting == "trusted aggregator":
@@ -200,20 +237,21 @@ def _round_line(r: Round) -> str:
     )
 
 
-def meaning_of(budget: Budget) -> str:
-    """What epsilon and delta mean for one person."""
+def meaning_of(budget: Budget, unit: Unit = "sample") -> str:
+    """What epsilon and delta mean for one unit of privacy."""
+    what = "one sample" if unit == "sample" else "all samples of one client"
     factor = math.exp(min(budget.epsilon, 700.0))
     return (
-        f"had one person's data been any other, every conclusion from the result would be at most {factor:.3g} "
+        f"had {what} been any other, every conclusion from the result would be at most {factor:.3g} "
         f"times as likely or unlikely, up to a probability of {budget.delta:g}"
     )
 
 
-def cautions(budget: Budget, clients: int) -> list[str]:
+def cautions(budget: Budget, samples: int) -> list[str]:
     """What to know about a budget that promises less than it seems to."""
     lines: list[str] = []
-    if budget.delta >= 1 / clients:
-        lines += entry("Take care", f"delta {budget.delta:g} is not below 1/N = {1 / clients:.3g}")
+    if budget.delta >= 1 / samples:
+        lines += entry("Take care", f"delta {budget.delta:g} is not below 1/N = {1 / samples:.3g}")
     if budget.epsilon > 5:
         lines += entry("Take care", f"epsilon {budget.epsilon:g} is above 5 and protects little")
     return lines

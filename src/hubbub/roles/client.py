@@ -1,6 +1,7 @@
-"""The client: sample -> statistic -> bound -> noise share -> fixed point -> M shares -> seal.
+"""The client: sample -> statistic -> bound -> fixed point -> noise share -> M shares -> seal.
 
-A party that holds several samples adds them up before it shares them out: one vector leaves, whatever it holds.
+A party that holds several samples adds up their vectors and adds one share of noise: one vector leaves, whatever it
+holds. Vectors and noise are rounded to the grid before they are added, so that the sum is exact.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from hubbub.arrays import Floats, finite_rows
-from hubbub.errors import InvalidInput
-from hubbub.privacy import Budget, add_share, fits
+from hubbub.errors import InvalidInput, invalid
+from hubbub.privacy import Budget, fits
 from hubbub.randomness import Randomness
+from hubbub.roles.crowd import noise_words
 from hubbub.roles.selection import vectors_of
 from hubbub.roles.study import Study
 from hubbub.securesum import Context, Report, Session, Share, encode_share, seal, split, start_session
@@ -34,13 +36,13 @@ def contribute(
 ) -> tuple[Report, ...]:
     """One sealed report for each Compute: all that ever leaves the client.
 
-    `sample` is one row, or a row for each sample that the client holds; each gets its own share of noise.
+    `sample` is one row, or a row for each sample that the client holds; one share of noise is added to their sum.
 
     With a `budget` the client refuses a study whose rounds together would spend more than that on its sample.
 
     `sessions`, one for each Compute (`start_sessions`), make every round after the first cheap to seal.
 
-    `withhold_noise` is how a simulation makes a colluder; T of them are what the noise allows for.
+    `withhold_noise` is how a simulation makes a colluder; the noise allows for C of them.
     """
     if budget is not None and not fits([plan.event for plan in study.rounds], budget):
         raise InvalidInput(
@@ -49,11 +51,14 @@ def contribute(
         )
     plan = study.plan(number)
     rows = finite_rows("sample", np.atleast_2d(sample), plan.statistic.columns)
+    if rows.shape[0] > (largest := study.population.largest):
+        raise invalid("sample", f"at most {largest} row(s), as the study says", rows.shape[0], "agree on it first")
     words = np.zeros(plan.dimension, dtype=np.uint64)
     for start in range(0, rows.shape[0], _AT_ONCE):
         vectors = vectors_of(plan.statistic, rows[start : start + _AT_ONCE], randomness, hide=True)
-        noisy = add_share(vectors, 0.0 if withhold_noise else plan.mechanism.sigma_client, randomness)
-        words += plan.fixed_point.encode(noisy).sum(axis=0, dtype=np.uint64)
+        words += plan.fixed_point.encode(vectors).sum(axis=0, dtype=np.uint64)
+    if not withhold_noise:
+        words += noise_words(plan, 1, randomness)[0]
     shares = split(words, study.computes, long_share_at(client, study.computes), randomness)
     return tuple(_report(study, number, client, k, share, sessions) for k, share in enumerate(shares))
 

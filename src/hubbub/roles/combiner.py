@@ -10,13 +10,13 @@ from hubbub.arrays import Words
 from hubbub.errors import CannotCombine
 from hubbub.privacy import Protection, Release
 from hubbub.randomness import Randomness
-from hubbub.roles.compute import ComputeSum
+from hubbub.roles.compute import ComputeSum, Turnout
 from hubbub.roles.study import RoundPlan, Study
 from hubbub.securesum import combine
 
 
-def combine_sums(study: Study, number: int, sums: Sequence[ComputeSum]) -> tuple[Words, int]:
-    """The exact integer sum over the roster, and its size; refuses sums that do not belong together."""
+def combine_sums(study: Study, number: int, sums: Sequence[ComputeSum]) -> tuple[Words, Turnout]:
+    """The exact integer sum over the roster, and who is in it; refuses sums that do not belong together."""
     if sorted(s.compute for s in sums) != list(range(study.computes)):
         raise CannotCombine(
             "missing-compute",
@@ -24,15 +24,15 @@ def combine_sums(study: Study, number: int, sums: Sequence[ComputeSum]) -> tuple
         )
     if any(s.study != study.digest or s.round != number for s in sums):
         raise CannotCombine("wrong-study", "sums must all be of this study and round; fetch them again")
-    if len({s.roster for s in sums}) != 1 or len({s.clients for s in sums}) != 1:
+    if len({(s.roster, s.turnout) for s in sums}) != 1:
         raise CannotCombine("rosters-differ", "the Computes' rosters must agree; let them agree again")
-    return combine(np.stack([s.words for s in sums])), sums[0].clients
+    return combine(np.stack([s.words for s in sums])), sums[0].turnout
 
 
 def decode_release(
     plan: RoundPlan,
     words: Words,
-    present: int,
+    present: Turnout,
     *,
     computes: int,
     setting: str,
@@ -44,14 +44,12 @@ def decode_release(
     mechanism = plan.mechanism
     return Release(
         value=plan.fixed_point.decode(words),
-        noise_std=mechanism.sigma_release(present - colluders),
-        n=present,
-        dropouts=mechanism.clients - present,
+        noise_std=mechanism.sigma_release(present.clients - colluders),
+        n=present.samples,
+        clients=present.clients,
         event=plan.event,
         protection=Protection(
-            clients=mechanism.clients,
-            tolerated=mechanism.tolerated,
-            held=mechanism.held,
+            population=mechanism.population,
             computes=computes,
             sensitivity=mechanism.sensitivity,
             sigma_std=mechanism.sigma_std,

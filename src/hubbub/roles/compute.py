@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from hubbub.arrays import Words
 from hubbub.errors import CannotOpen, MalformedMessage, ReportRejected, RoundRefused
+from hubbub.privacy import Population
 from hubbub.roles.study import Study
 from hubbub.securesum import (
     Context,
@@ -27,6 +29,13 @@ Roster = tuple[str, ...]
 """The clients of a round, sorted."""
 
 
+class Turnout(NamedTuple):
+    """Who is in a sum: how many clients, and how many samples they hold together."""
+
+    clients: int
+    samples: int
+
+
 @dataclass(frozen=True)
 class ComputeSum:
     """What a Compute publishes: its sum over the roster. Uniform words, as long as another is honest."""
@@ -35,7 +44,7 @@ class ComputeSum:
     round: int
     compute: int
     roster: bytes
-    clients: int
+    turnout: Turnout
     words: Words = field(repr=False)
 
 
@@ -116,34 +125,33 @@ def roster_of(compute: Compute) -> Roster:
     return tuple(sorted(compute.held))
 
 
-def agree(study: Study, rosters: Iterable[Roster], samples: Mapping[str, int] | None = None) -> Roster:
-    """The clients that every Compute holds; refuses a round that has lost more than T.
-
-    `samples` says how many each client holds, where that is not one.
-    """
+def agree(study: Study, rosters: Iterable[Roster]) -> Roster:
+    """The clients that every Compute holds; refuses a round that lacks more than D."""
     common = set.intersection(*(set(roster) for roster in rosters))
-    present = len(common) if samples is None else sum(samples[client] for client in common)
-    check_turnout(study.clients, study.tolerated, present)
+    check_turnout(study.population, len(common))
     return tuple(sorted(common))
 
 
-def check_turnout(clients: int, tolerated: int, present: int) -> None:
-    """At least N - T clients (and no more than N), or the round is refused."""
-    if present < clients - tolerated:
+def check_turnout(population: Population, present: int) -> None:
+    """At least K - D clients (and no more than K), or the round is refused."""
+    if present < (least := population.clients - population.dropouts):
         raise RoundRefused(
             "too-few-clients",
-            f"clients must number at least N - T = {clients - tolerated}, got {present}; "
-            "the round is refused and no budget is spent: wait for more clients or tolerate more",
+            f"clients must number at least {least} (all {population.clients} but {population.dropouts} dropouts), got "
+            f"{present}; the round is refused and no budget is spent: wait for more clients or cover more dropouts",
         )
-    if present > clients:
+    if present > population.clients:
         raise RoundRefused(
             "too-many-clients",
-            f"clients must number at most N = {clients}, got {present}; enrol them in a new study",
+            f"clients must number at most {population.clients}, got {present}; enrol them in a new study",
         )
 
 
-def release(compute: Compute, roster: Roster) -> tuple[Compute, ComputeSum]:
-    """This Compute's sum over the roster: once, and for this roster only."""
+def release(compute: Compute, roster: Roster, samples: Mapping[str, int] | None = None) -> tuple[Compute, ComputeSum]:
+    """This Compute's sum over the roster: once, and for this roster only.
+
+    `samples` says how many each client holds, where that is not one.
+    """
     digest = roster_digest(compute.study, compute.round, roster)
     if compute.released is not None:
         if compute.released.roster != digest:
@@ -154,7 +162,7 @@ def release(compute: Compute, roster: Roster) -> tuple[Compute, ComputeSum]:
         return compute, compute.released
     if compute.refused:
         raise RoundRefused("refused", "round was refused and its shares are deleted; start a new round")
-    check_turnout(compute.study.clients, compute.study.tolerated, len(set(roster)))
+    check_turnout(compute.study.population, len(set(roster)))
     missing = set(roster) - set(compute.held)
     if missing or len(set(roster)) != len(roster):
         raise RoundRefused(
@@ -162,8 +170,15 @@ def release(compute: Compute, roster: Roster) -> tuple[Compute, ComputeSum]:
         )
     words = np.zeros(compute.study.plan(compute.round).dimension, dtype=np.uint64)
     add_shares(words, (compute.held[client] for client in roster))
-    result = ComputeSum(compute.study.digest, compute.round, compute.index, digest, len(roster), words)
+    turnout = turnout_of(roster, samples)
+    result = ComputeSum(compute.study.digest, compute.round, compute.index, digest, turnout, words)
     return replace(compute, held={}, released=result), result
+
+
+def turnout_of(roster: Roster, samples: Mapping[str, int] | None = None) -> Turnout:
+    """How many clients and samples are in a sum over this roster."""
+    held = len(roster) if samples is None else sum(samples[client] for client in roster)
+    return Turnout(len(roster), held)
 
 
 def add_shares(words: Words, shares: Iterable[Share]) -> None:

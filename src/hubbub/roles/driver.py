@@ -8,7 +8,7 @@ from hubbub.arrays import Floats, Words
 from hubbub.randomness import Randomness
 from hubbub.roles.client import contribute
 from hubbub.roles.combiner import combine_sums
-from hubbub.roles.compute import Compute, accept, agree, release, roster_of
+from hubbub.roles.compute import Compute, Turnout, accept, agree, release, roster_of
 from hubbub.roles.study import Study
 from hubbub.securesum import PrivateKey, decode_report, encode_report
 
@@ -21,8 +21,8 @@ def run_round(
     randomness: Randomness,
     lost_halfway: Collection[str] = (),
     withholding: Collection[str] = (),
-) -> tuple[Words, int]:
-    """The exact sum of the clients' noisy vectors, and how many of them there are."""
+) -> tuple[Words, Turnout]:
+    """The exact sum of the clients' noisy vectors, and who is in it; a client's sample is a row, or several."""
     inboxes: list[list[bytes]] = [[] for _ in keys]
     for client, sample in samples.items():
         reports = contribute(study, number, client, sample, randomness, withhold_noise=client in withholding)
@@ -35,5 +35,6 @@ def run_round(
         for k, (key, inbox) in enumerate(zip(keys, inboxes, strict=True))
     ]
     roster = agree(study, [roster_of(compute) for compute in computes])
-    sums = [release(compute, roster)[1] for compute in computes]
+    held = {client: 1 if sample.ndim == 1 else sample.shape[0] for client, sample in samples.items()}
+    sums = [release(compute, roster, held)[1] for compute in computes]
     return combine_sums(study, number, sums)

@@ -7,17 +7,22 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from hubbub.errors import InvalidInput, invalid
-from hubbub.privacy import DistributedGaussian, GaussianEvent, SampledGaussianEvent, check_population
+from hubbub.privacy import DistributedGaussian, GaussianEvent, Population, SampledGaussianEvent
 from hubbub.securesum import FixedPoint, PublicKey, check_computes, choose_fraction_bits
 from hubbub.statistics import Statistic, probability_of
 
-STEPS_PER_SIGMA = 8.0  # a client's noise spans this many steps of the grid at least: rounding must not eat it
+STEPS_PER_SIGMA = 8.0
+"""A client's noise spans this many steps of the grid at least, so that rounding does not eat it."""
+FINEST_BITS = 30
+"""A step of the grid is no less than about 2^-30 of a client's noise: the last bits of a double depend on what was
+added to what, and a coarser grid cuts them off."""
 NOISE_TAIL = 10.0  # no draw of the generator lies further out than 9.35 standard deviations
 
 
@@ -48,7 +53,7 @@ class RoundPlan:
         multiplier is large enough is a matter of the budget, which `contribute` checks where it is given.
         """
         step, sigma = self.fixed_point.step, self.mechanism.sigma_client
-        least = sensitivity_on_grid(self.statistic, self.fixed_point)
+        least = sensitivity_on_grid(self.statistic, self.fixed_point, self.mechanism.population)
         if self.statistic.sensitivity < step * float(np.sqrt(self.dimension)) or 0 < sigma < STEPS_PER_SIGMA * step:
             raise invalid(
                 "fraction_bits",
@@ -56,8 +61,7 @@ class RoundPlan:
                 self.fixed_point.fraction_bits,
                 "leave it out; if that does not help, the ring is too small for so many clients",
             )
-        reach = self.statistic.magnitude + NOISE_TAIL * sigma
-        if self.mechanism.clients * reach >= 2.0 ** (63 - self.fixed_point.fraction_bits):
+        if reach(self.statistic, sigma, self.mechanism.population) >= 2.0 ** (63 - self.fixed_point.fraction_bits):
             raise invalid(
                 "fraction_bits", "so small that the sum fits the ring", self.fixed_point.fraction_bits, "leave it out"
             )
@@ -82,51 +86,81 @@ class RoundPlan:
 
 
 def plan_round(
-    statistic: Statistic,
-    noise_multiplier: float,
-    clients: int,
-    tolerated: int,
-    fraction_bits: int | None = None,
-    held: int = 1,
+    statistic: Statistic, noise_multiplier: float, population: Population, fraction_bits: int | None = None
 ) -> RoundPlan:
     """Choose the grid, add its rounding to the sensitivity, and scale the noise to that.
 
-    Rounding moves each coordinate by at most half a step, so between neighbours by at most one:
-    the sensitivity on the grid is Delta + sqrt(d) 2^-f.
+    Rounding moves each coordinate by at most half a step, so between neighbours by at most one: on the grid one
+    vector moves by at most Delta + sqrt(d) 2^-f.
     """
-    rough = DistributedGaussian(noise_multiplier, 2 * statistic.sensitivity, clients, tolerated, held)
-    reach = statistic.magnitude + NOISE_TAIL * rough.sigma_client
-    bits = choose_fraction_bits(clients, reach, fraction_bits)
-    fixed_point = FixedPoint(bits)
-    sensitivity = sensitivity_on_grid(statistic, fixed_point)
-    mechanism = DistributedGaussian(noise_multiplier, sensitivity, clients, tolerated, held)
-    plan = RoundPlan(statistic, mechanism, fixed_point)
+    rough = DistributedGaussian(noise_multiplier, 2 * population.weight * statistic.sensitivity, population)
+    bits = choose_bits(statistic, rough.sigma_client, population, fraction_bits)
+    sensitivity = sensitivity_on_grid(statistic, FixedPoint(bits), population)
+    mechanism = DistributedGaussian(noise_multiplier, sensitivity, population)
+    plan = RoundPlan(statistic, mechanism, FixedPoint(bits))
     plan.check()
     return plan
 
 
-def sensitivity_on_grid(statistic: Statistic, fixed_point: FixedPoint) -> float:
-    """Delta + sqrt(d) 2^-f."""
-    return statistic.sensitivity + float(np.sqrt(statistic.dimension)) * fixed_point.step
+def choose_bits(statistic: Statistic, sigma: float, population: Population, wanted: int | None = None) -> int:
+    """Fraction bits of the grid: the finest on which the sum fits and that noise of this deviation asks for.
+
+    `sigma` is what one client adds, or up to twice as much. A finer grid that is wanted is refused.
+    """
+    total, one = reach(statistic, sigma, population), statistic.magnitude + NOISE_TAIL * sigma
+    bits = choose_fraction_bits(total, one, wanted)
+    if sigma == 0:
+        return bits
+    finest = finest_bits(sigma)
+    if wanted is not None and wanted > finest:
+        raise invalid("fraction_bits", _finest(finest), wanted, f"use {finest} or leave it out")
+    return min(bits, finest)
+
+
+def finest_bits(sigma: float) -> int:
+    """Fraction bits of the finest grid for noise of which one client adds this deviation."""
+    return FINEST_BITS - math.floor(math.log2(sigma))
+
+
+def _finest(bits: int) -> str:
+    return (
+        f"at most {bits}: on a finer grid, below 2^-{FINEST_BITS} of a client's noise, the last bits of a double show"
+    )
+
+
+def check_finest(plan: RoundPlan) -> None:
+    """Refuse a round on so fine a grid that the last bits of double precision would show."""
+    sigma, bits = plan.mechanism.sigma_client, plan.fixed_point.fraction_bits
+    if sigma > 0 and bits > finest_bits(sigma):
+        raise invalid("fraction_bits", _finest(finest_bits(sigma)), bits, "plan the round again")
+
+
+def reach(statistic: Statistic, sigma: float, population: Population) -> float:
+    """The largest number that a sum over all samples, with the noise of all clients, can hold."""
+    return population.n * statistic.magnitude + population.clients * NOISE_TAIL * sigma
+
+
+def sensitivity_on_grid(statistic: Statistic, fixed_point: FixedPoint, population: Population) -> float:
+    """Delta + sqrt(d) 2^-f for one sample, and as many times that as samples count together."""
+    one = statistic.sensitivity + float(np.sqrt(statistic.dimension)) * fixed_point.step
+    return population.weight * one
 
 
 @dataclass(frozen=True)
 class Study:
-    """N clients, T tolerated, the M Computes' keys, and every round.
+    """Who takes part, the M Computes' keys, and every round.
 
     A study whose rounds are settled one after the other (docs/decisions/0010) has a `Study` for each of them: `first`
     is then that round's number, and `agreement` the digest of the signed records it was made from.
     """
 
-    clients: int
-    tolerated: int
+    population: Population
     keys: tuple[PublicKey, ...]
     rounds: tuple[RoundPlan, ...]
     first: int = 0
     agreement: bytes = b""
 
     def __post_init__(self) -> None:
-        check_population(self.clients, self.tolerated)
         check_computes(len(self.keys))
         if self.first and not self.agreement:
             raise invalid("first", "0 without an agreement", self.first, "name the records that the round comes from")
@@ -134,10 +168,9 @@ class Study:
             raise InvalidInput("keys must be distinct, got one key for two Computes; each Compute needs its own")
         for plan in self.rounds:
             plan.check()
-            if (plan.mechanism.clients, plan.mechanism.tolerated) != (self.clients, self.tolerated):
+            if plan.mechanism.population != self.population:
                 raise InvalidInput(
-                    f"rounds must be planned for N={self.clients}, T={self.tolerated}, got N={plan.mechanism.clients}, "
-                    f"T={plan.mechanism.tolerated}; plan them again"
+                    f"rounds must be planned for {self.population}, got {plan.mechanism.population}; plan them again"
                 )
 
     @property
@@ -155,9 +188,7 @@ class Study:
     def canonical(self) -> bytes:
         """The same bytes for the same study, on every machine."""
         content: dict[str, object] = {
-            "hubbub": 1,
-            "clients": self.clients,
-            "tolerated": self.tolerated,
+            **self.population.describe(),
             "computes": [{"suite": key.suite, "key": key.data.hex()} for key in self.keys],
             "rounds": [plan.describe() for plan in self.rounds],
         }

@@ -48,21 +48,16 @@ class FixedPoint:
         return words.view(np.int64).astype(np.float64) * self.step
 
 
-def largest_fraction_bits(clients: int, magnitude: float) -> int:
-    """The finest grid on which a sum of `clients` values of this magnitude cannot leave the ring."""
-    ring = 63 - _HEADROOM_BITS - math.log2(clients) - math.log2(magnitude)
-    double = _DOUBLE_BITS - math.log2(magnitude)
-    return math.floor(min(ring, double))
+def choose_fraction_bits(total: float, one: float, wanted: int | None = None) -> int:
+    """The finest safe grid, or the wanted one, which is refused where it is not safe.
 
-
-def choose_fraction_bits(clients: int, magnitude: float, wanted: int | None = None) -> int:
-    """The finest safe grid, or the wanted one; refuses a wanted one on which the sum could overflow."""
-    largest = largest_fraction_bits(clients, magnitude)
-    if wanted is None:
-        return largest
-    if wanted > largest:
+    On a safe grid a sum up to `total` cannot leave the ring, and a double resolves single terms up to `one`.
+    """
+    ring = 63 - _HEADROOM_BITS - math.log2(total)
+    largest = math.floor(min(ring, _DOUBLE_BITS - math.log2(one)))
+    if wanted is not None and wanted > largest:
         raise invalid(
-            "fraction_bits", f"at most {largest} for a sum of {clients} values up to {magnitude:.4g} in Z/2^64",
-            wanted, f"use {largest} or leave it out",
+            "fraction_bits", f"at most {largest} for a sum up to {total:.4g} in Z/2^64", wanted,
+            f"use {largest} or leave it out",
         )  # fmt: skip
-    return wanted
+    return largest if wanted is None else wanted

@@ -14,7 +14,7 @@ import numpy as np
 from sqlalchemy import Connection, Row, insert
 
 from hubbub.errors import CannotOpen, InvalidInput, MalformedMessage, RoundRefused
-from hubbub.roles import ComputeSum, Roster, Study, add_shares, agree, roster_digest
+from hubbub.roles import ComputeSum, Roster, Study, Turnout, add_shares, agree, roster_digest, turnout_of
 from hubbub.securesum import Context, decode_share
 from hubbub.service import store as db
 from hubbub.service import tables
@@ -40,8 +40,8 @@ class RoundView:
 
     @property
     def least(self) -> int:
-        """N - T, fewer than which are refused."""
-        return self.study.clients - self.study.tolerated
+        """K - D clients, fewer than which are refused."""
+        return self.study.population.clients - self.study.population.dropouts
 
 
 def view(connection: Connection, study_id: str, number: int) -> RoundView:
@@ -164,26 +164,26 @@ def settle(node: Node, study_id: str, number: int) -> State:
         samples = db.samples_of(connection, study_id, number)
     state: State = found.row.state
     if state == "closed" and len(rosters) == len(found.study.computes):
-        state = _agree(node, found, _common(found, rosters, samples), samples)
+        state = _agree(node, found, _common(found, rosters))
     if state == "agreed":
-        state = _release(node, found, _common(found, rosters, samples), samples)
+        state = _release(node, found, _common(found, rosters), samples)
     return state
 
 
-def _common(found: RoundView, rosters: Iterable[Row[Any]], samples: Mapping[str, int]) -> Roster | RoundRefused:
+def _common(found: RoundView, rosters: Iterable[Row[Any]]) -> Roster | RoundRefused:
     """The clients whom every Compute holds, or why there are too few."""
     try:
-        return agree(found.role, [read_signed(row.record, RosterRecord)[0].clients for row in rosters], samples)
+        return agree(found.role, [read_signed(row.record, RosterRecord)[0].clients for row in rosters])
     except RoundRefused as refusal:
         return refusal
 
 
-def _agree(node: Node, found: RoundView, roster: Roster | RoundRefused, samples: Mapping[str, int]) -> State:
+def _agree(node: Node, found: RoundView, roster: Roster | RoundRefused) -> State:
     study_id, number = found.row.study, found.row.number
     if isinstance(roster, RoundRefused):
         refuse(node, study_id, number, roster.reason, str(roster))
         return "refused"
-    size = sum(samples[client] for client in roster)
+    size = len(roster)
     values = {"roster_digest": roster_digest(found.role, number, roster), "roster_size": size}
     with node.store.write("agreed") as connection:
         if db.move(connection, study_id, number, "closed", "agreed", node.clock(), **values):
@@ -201,8 +201,8 @@ def _release(node: Node, found: RoundView, roster: Roster | RoundRefused, sample
         refuse(node, study_id, number, "damaged", "the rosters held are not those agreed on; check the disk")
         return "refused"
     try:
-        size = sum(samples[client] for client in roster)
-        body = encode_sum(_sum(node, found, roster, size), node.keys.sign)
+        turnout = turnout_of(roster, samples)
+        body = encode_sum(_sum(node, found, roster, turnout), node.keys.sign)
     except (MalformedMessage, CannotOpen, KeyError) as error:
         refuse(node, study_id, number, "damaged", f"a held report cannot be read again ({error}); check the disk")
         return "refused"
@@ -211,11 +211,12 @@ def _release(node: Node, found: RoundView, roster: Roster | RoundRefused, sample
         if db.move(connection, study_id, number, "agreed", "released", now):
             connection.execute(insert(tables.sums).values(study=study_id, number=number, body=body))
             db.scrub(connection, study_id, number)
-            db.write_audit(connection, now, "sum-released", study_id, number, event=db.new_event(), clients=size)
+            db.write_audit(connection, now, "sum-released", study_id, number, event=db.new_event(),
+                           clients=turnout.clients)  # fmt: skip
     return "released"
 
 
-def _sum(node: Node, found: RoundView, roster: Roster, samples: int) -> ComputeSum:
+def _sum(node: Node, found: RoundView, roster: Roster, turnout: Turnout) -> ComputeSum:
     """This Compute's sum over the roster, some reports at a time."""
     number, wanted, counted = found.row.number, set(roster), 0
     place, dimension = Context(found.role.digest, number, "", found.position), found.role.plan(number).dimension
@@ -230,7 +231,7 @@ def _sum(node: Node, found: RoundView, roster: Roster, samples: int) -> ComputeS
     if counted != len(wanted):
         raise MalformedMessage(f"reports must be held for all {len(wanted)} clients of the roster, got {counted}")
     mark = roster_digest(found.role, number, roster)
-    return ComputeSum(found.role.digest, number, found.position, mark, samples, words)
+    return ComputeSum(found.role.digest, number, found.position, mark, turnout, words)
 
 
 def refuse(node: Node, study_id: str, number: int, reason: str, detail: str, *, other: str | None = None) -> Problem:
@@ -255,7 +256,7 @@ def released_sum(node: Node, study_id: str, number: int) -> bytes:
     with node.store.read() as connection:
         found = view(connection, study_id, number)
         body = db.stored_sum(connection, study_id, number)
-        held = db.count_samples(connection, study_id, number)
+        held = db.count_reports(connection, study_id, number)
     if body is not None:
         return body
     if found.row.state == "refused":
@@ -263,8 +264,10 @@ def released_sum(node: Node, study_id: str, number: int) -> bytes:
     if found.row.state == "open":
         wait = max(1, min(30, round(found.row.deadline - node.clock())))
         if held < found.least:
-            raise Problem("not-enough-reports", f"reports must number at least N - T = {found.least}, got {held}", wait)
-        raise Problem("round-open", f"round must be closed first; {held} of N = {found.study.clients} are here", wait)
+            raise Problem("not-enough-reports", f"reports must number at least {found.least}, got {held}", wait)
+        raise Problem(
+            "round-open", f"round must be closed first; {held} of {found.study.population.clients} are here", wait
+        )
     raise Problem("agreement-under-way", "the Computes have not all answered yet; ask again", 1)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hubbub.errors import InvalidInput, RoundRefused
-from hubbub.privacy import Budget, Release
+from hubbub.privacy import Budget, Population, Release
 from hubbub.randomness import Randomness
 from hubbub.roles import combine_sums, decode_release, plan_round
 from hubbub.securesum import PublicKey
@@ -46,6 +46,7 @@ class Analyst:
 
     def register(self) -> None:
         """Make the study known to every Compute."""
+        self.study.check_current()
         self._everywhere("", sign_record(self.study, self.key))
 
     def invite(self, tokens: Mapping[str, tuple[bytes, int]], only: int | None = None) -> None:
@@ -74,9 +75,7 @@ class Analyst:
         fraction_bits: int | None = None,
     ) -> RoundRecord:
         """A round of this study, with grid and noise settled."""
-        plan = plan_round(
-            statistic, noise_multiplier, self.study.clients, self.study.tolerated, fraction_bits, self.study.held
-        )
+        plan = plan_round(statistic, noise_multiplier, self.study.population, fraction_bits)
         return RoundRecord(
             study=digest(self.study), number=number, statistic=statistic.describe(),
             fraction_bits=plan.fixed_point.fraction_bits, noise_multiplier=float(noise_multiplier),
@@ -163,17 +162,15 @@ def find_compute(url: str, web: Web) -> ComputeRecord:
 def new_study(
     title: str,
     computes: Sequence[ComputeRecord],
-    clients: int,
-    tolerated: int,
+    population: Population,
     budget: Budget | None,
     analyst: SigningKey,
     *,
     seconds: float,
     model: Mapping[str, Any] | None = None,
-    held: int = 1,
 ) -> StudyRecord:
     """A study that ends in so many seconds from now."""
     return StudyRecord(
-        title, clients, tolerated, tuple(computes), budget, stamp(time.time() + seconds), analyst.public(),
-        dict(model or {}), os.urandom(8).hex(), held,
+        title, population, tuple(computes), budget, stamp(time.time() + seconds), analyst.public(),
+        dict(model or {}), os.urandom(8).hex(),
     )  # fmt: skip

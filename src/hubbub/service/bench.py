@@ -20,6 +20,7 @@ import numpy as np
 
 from hubbub.arrays import Floats
 from hubbub.errors import whole
+from hubbub.privacy import Population
 from hubbub.randomness import Randomness
 from hubbub.roles import contribute
 from hubbub.securesum import PrivateKey, Session, encode_report, join_reports, start_session
@@ -143,9 +144,8 @@ class _Load:
         ]
         key = SigningKey.generate()
         computes = [find_compute(node.url, web), *paper]
-        self.study: StudyRecord = new_study(
-            "bench", computes, sum(samples.values()), 0, None, key, seconds=3600, held=max(samples.values())
-        )
+        population = Population(len(samples), samples=sum(samples.values()), largest=max(samples.values()))
+        self.study: StudyRecord = new_study("bench", computes, population, None, key, seconds=3600)
         alone = Analyst(self.study, key, web)
         self.tokens, self.keys = make_tokens(samples), {name: SigningKey.generate() for name in samples}
         never = [self._start("nobody", position) for position in (1, 2)]
@@ -256,14 +256,14 @@ def _end_to_end(
         web = Web.open(None, Patience(total=120.0, first=0.05, most=0.5))
         key, statistic = SigningKey.generate(), Means((1.0,) * setting.dimension)
         found = [find_compute(url, web) for url in computes.urls]
-        study = new_study("bench", found, setting.clients, 0, None, key, seconds=3600)
+        study = new_study("bench", found, Population(setting.clients), None, key, seconds=3600)
         analyst, tokens = Analyst(study, key, web), make_tokens({f"c{i}": 1 for i in range(setting.clients)})
         analyst.register()
         analyst.invite(tokens)
         record = analyst.plan(0, statistic, 1.0, "bench")
         analyst.open_round(record)
         outbox = Outbox(folder / "outbox.db")
-        note(f"{study.clients} clients through 3 Computes ...")
+        note(f"{setting.clients} clients through 3 Computes ...")
         rows = np.random.default_rng(0).uniform(-1, 1, (setting.clients, setting.dimension))
 
         def take_part(client: int) -> None:

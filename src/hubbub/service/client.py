@@ -47,6 +47,7 @@ class Contributor:
 
     def __post_init__(self) -> None:
         check_client_name(self.name)
+        self.study.check_current()
         if self.study.budget is None and not self.simulation:
             raise InvalidInput("study must have a budget, got a simulation, which protects nobody; do not take part")
 
@@ -214,7 +215,7 @@ class RoundStatus:
     signed: bytes = field(repr=False)
     state: str
     reports: int
-    """Samples of which it holds a report."""
+    """Clients of whom it holds a report."""
 
 
 def rounds_at(study: StudyRecord, web: Web) -> list[RoundStatus]:
@@ -251,12 +252,12 @@ def what_leaves(record: RoundRecord, role: Study, rows: Floats) -> list[str]:
     plan = role.plan(record.number)
     vectors = plan.statistic.vectors(prepare(rows[:1000], record.steps))
     sigma, samples = plan.mechanism.sigma_client, rows.shape[0]
-    together = "" if samples == 1 else f" and their sum over the {samples} samples is taken"
+    together = "" if samples == 1 else f" of their sum over the {samples} samples"
     return [
         f"round {record.number} ({record.label}): {plan.statistic.describe()['statistic']}, {plan.dimension} number(s) "
         f"from each of {samples} sample(s), none larger than {plan.statistic.magnitude:.4g}",
-        f"before they leave, noise of standard deviation {sigma:.4g} is added to every number{together}; a number's "
-        f"mean square is {float(np.mean(np.square(vectors))):.4g} beside {sigma**2:.4g} of the noise",
+        f"before they leave, noise of standard deviation {sigma:.4g} is added to every number{together}; one sample's "
+        f"numbers have a mean square of {float(np.mean(np.square(vectors))):.4g} beside {sigma**2:.4g} of the noise",
         f"the result is split into {role.computes} shares, each uniform by itself: {8 * plan.dimension} bytes to one "
         f"Compute, 32 to each other one, sealed with {role.keys[0].suite}",
         "the columns themselves are not sent, in no form",

@@ -8,7 +8,7 @@ import hmac
 import numpy as np
 
 from hubbub.errors import MalformedMessage
-from hubbub.roles import ComputeSum
+from hubbub.roles import ComputeSum, Turnout
 from hubbub.securesum import pack
 from hubbub.securesum.codec import unpack
 from hubbub.service.signing import SIGNATURE_BYTES, SigningKey, verified
@@ -18,7 +18,7 @@ JSON_TYPE = "application/json"
 PROBLEM_TYPE = "application/problem+json"
 EVENT = "hubbub-event"
 """Header that names an event of the sender's log, both ways."""
-ENROL, SUM = b"hubbub enrol v1", b"hubbub sum v1"
+ENROL, SUM, EARLY_SUM = b"hubbub enrol v1", b"hubbub sum v2", b"hubbub sum v1"
 TOKEN_BYTES = 32
 
 
@@ -41,20 +41,24 @@ def encode_sum(result: ComputeSum, key: SigningKey) -> bytes:
     """The bytes that a Compute publishes: header, words (little-endian), signature."""
     body = pack(
         SUM, result.study, result.round.to_bytes(4, "big"), result.compute.to_bytes(2, "big"), result.roster,
-        result.clients.to_bytes(4, "big"), result.words.astype("<u8", copy=False).tobytes(),
+        result.turnout.clients.to_bytes(4, "big"), result.turnout.samples.to_bytes(4, "big"),
+        result.words.astype("<u8", copy=False).tobytes(),
     )  # fmt: skip
     return body + key.sign(SUM, body)
 
 
 def decode_sum(data: bytes, verify_key: bytes) -> ComputeSum:
-    """The sum that this Compute signed, or MalformedMessage."""
+    """The sum that this Compute signed, or MalformedMessage. Sums of hubbub 0.1 are read, too."""
     body, signature = data[:-SIGNATURE_BYTES], data[-SIGNATURE_BYTES:]
-    if not verified(verify_key, signature, SUM, body):
+    early = verified(verify_key, signature, EARLY_SUM, body)
+    if not early and not verified(verify_key, signature, SUM, body):
         raise MalformedMessage("sum must be signed by its Compute, got another signature; ask the Compute again")
-    label, study, number, compute, roster, clients, words = unpack(body, 7)
-    if label != SUM or (len(study), len(number), len(compute), len(roster), len(clients)) != (32, 4, 2, 32, 4):
+    label, study, number, compute, roster, *counts, words = unpack(body, 7 if early else 8)
+    sizes = (len(study), len(number), len(compute), len(roster), *map(len, counts))
+    if label != (EARLY_SUM if early else SUM) or sizes != (32, 4, 2, 32, 4, 4)[: len(sizes)]:
         raise MalformedMessage("sum has a part of the wrong length; update hubbub")
+    turnout = Turnout(int.from_bytes(counts[0], "big"), int.from_bytes(counts[-1], "big"))
     return ComputeSum(
-        study, int.from_bytes(number, "big"), int.from_bytes(compute, "big"), roster, int.from_bytes(clients, "big"),
+        study, int.from_bytes(number, "big"), int.from_bytes(compute, "big"), roster, turnout,
         np.frombuffer(words, dtype="<u8").astype(np.uint64),
     )  # fmt: skip

@@ -80,6 +80,7 @@ class Receipt:
 def register_study(node: Node, data: bytes, other: str | None = None) -> Receipt:
     """Take a signed study in which this Compute is named; the same one again changes nothing."""
     study, event = read_study(data), db.new_event()
+    study.check_current()
     position = _position(node, study)
     _check_policy(node, study)
     with node.store.write("registered") as connection:
@@ -126,20 +127,29 @@ def invite(node: Node, study_id: str, data: bytes, other: str | None = None) -> 
     event, new = db.new_event(), 0
     with node.store.write("invited") as connection:
         for client in invitation.clients:
-            if client.samples > study.held:
+            if client.samples > study.population.largest:
                 raise Problem(
                     "invalid-record",
-                    f"samples of {client.client} must number at most {study.held}, as the study says, got "
-                    f"{client.samples}: the noise allows for no more in one hand",
+                    f"samples of {client.client} must number at most {study.population.largest}, as the study says, "
+                    f"got {client.samples}; state the largest in the study",
                 )
             row = {"study": study_id, "client": client.client, "token": client.token, "samples": client.samples}
             new += _add_client(connection, row)
-        samples = select(func.coalesce(func.sum(tables.clients.c.samples), 0)).where(tables.clients.c.study == study_id)
-        invited = connection.execute(samples).scalar_one()
-        if invited > study.clients:
-            raise Problem("too-many", f"samples must number at most N = {study.clients}, got {invited}; invite fewer")
+        _check_invited(connection, study, study_id)
         db.write_audit(connection, node.clock(), "invited", study_id, event=event, other=other, clients=new)
     return Receipt(event, new=new > 0)
+
+
+def _check_invited(connection: Connection, study: StudyRecord, study_id: str) -> None:
+    """No more clients, and no more samples, than the study was planned for."""
+    totals = select(func.count(), func.coalesce(func.sum(tables.clients.c.samples), 0))
+    clients, samples = connection.execute(totals.where(tables.clients.c.study == study_id)).one()
+    for what, most, found in (
+        ("clients", study.population.clients, clients),
+        ("samples", study.population.n, samples),
+    ):
+        if found > most:
+            raise Problem("too-many", f"{what} must number at most {most}, got {found}; invite fewer")
 
 
 def _add_client(connection: Connection, row: dict[str, Any]) -> int:

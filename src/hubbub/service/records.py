@@ -12,9 +12,8 @@ from typing import Any, ClassVar, Self
 from urllib.parse import urlsplit
 
 from hubbub.errors import InvalidInput, invalid, whole
-from hubbub.privacy import Budget, DistributedGaussian, SampledGaussianEvent, check_population
-from hubbub.roles import RoundPlan, Study
-from hubbub.roles.study import sensitivity_on_grid
+from hubbub.privacy import Budget, DistributedGaussian, EarlyPopulation, Population, SampledGaussianEvent
+from hubbub.roles import RoundPlan, Study, check_finest, sensitivity_on_grid
 from hubbub.securesum import FixedPoint, PublicKey, check_computes
 from hubbub.service.canonical import (
     Content,
@@ -23,6 +22,7 @@ from hubbub.service.canonical import (
     digest,
     hexed,
     instant,
+    read_json,
     read_signed,
     text,
 )
@@ -30,7 +30,7 @@ from hubbub.service.signing import KEY_BYTES
 from hubbub.statistics import probability_of, statistic_from
 from hubbub.statistics.preparation import MOST_STEPS, check_steps
 
-VERSION = 1
+VERSION, STUDY_VERSION = 1, 2
 MOST_CLIENTS = 10_000_000
 MOST_ROUNDS = 1000
 _MOST_MODEL_BYTES = 200_000
@@ -71,10 +71,9 @@ class StudyRecord:
     Without a budget it is a simulation, which protects nobody: Computes take it only if their configuration allows.
     """
 
-    LABEL: ClassVar[bytes] = b"hubbub study v1"
+    LABEL: ClassVar[bytes] = b"hubbub study v2"
     title: str
-    clients: int
-    tolerated: int
+    population: Population
     computes: tuple[ComputeRecord, ...]
     budget: Budget | None
     deadline: str
@@ -82,13 +81,10 @@ class StudyRecord:
     model: Content = field(default_factory=dict)
     nonce: str = ""
     """Tells apart two studies that are otherwise the same."""
-    held: int = 1
-    """The most samples that one client holds; the noise allows for its knowing as many shares."""
 
     def __post_init__(self) -> None:
         text("title", self.title, 200)
-        whole("clients", self.clients, 2, "one client alone cannot hide; enrol more", most=MOST_CLIENTS)
-        check_population(self.clients, self.tolerated, self.held)
+        whole("samples", self.population.n, 2, "enrol more", most=MOST_CLIENTS)
         check_computes(len(self.computes))
         for what in ("name", "url", "key", "verify_key"):
             if len({getattr(compute, what) for compute in self.computes}) != len(self.computes):
@@ -101,30 +97,37 @@ class StudyRecord:
         """Plain JSON values."""
         budget = None if self.budget is None else {"epsilon": self.budget.epsilon, "delta": self.budget.delta}
         return {
-            "hubbub": VERSION, "title": self.title, "clients": self.clients, "tolerated": self.tolerated,
+            "hubbub": STUDY_VERSION, "title": self.title, **self._population(),
             "computes": [compute.content() for compute in self.computes], "budget": budget,
             "deadline": self.deadline, "analyst": self.analyst.hex(), "model": dict(self.model), "nonce": self.nonce,
-            "held": self.held,
         }  # fmt: skip
+
+    def _population(self) -> dict[str, Any]:
+        return {"population": {name: getattr(self.population, name) for name in _POPULATION}}
 
     @classmethod
     def of(cls, content: Content) -> Self:
         """The record, or InvalidInput."""
-        _check_version(content)
-        budget = content["budget"]
-        nonce = content["nonce"]
+        _check_version(content, STUDY_VERSION)
+        population = content["population"]
+        return cls._of(content, Population(**{name: population[name] for name in _POPULATION}))
+
+    @classmethod
+    def _of(cls, content: Content, population: Population) -> Self:
+        budget, nonce = content["budget"], content["nonce"]
         return cls(
             title=content["title"],
-            clients=content["clients"],
-            tolerated=content["tolerated"],
+            population=population,
             computes=tuple(ComputeRecord.of(compute) for compute in content["computes"]),
             budget=None if budget is None else Budget(budget["epsilon"], budget["delta"]),
             deadline=content["deadline"],
             analyst=hexed("analyst", content["analyst"], KEY_BYTES),
             model=content["model"],
             nonce=nonce if nonce == "" else text("nonce", nonce, 64),
-            held=content["held"],
         )
+
+    def check_current(self) -> None:
+        """Refuse to take part in a study that an earlier version made; `EarlyStudyRecord` does."""
 
     @property
     def id(self) -> str:
@@ -135,6 +138,42 @@ class StudyRecord:
     def keys(self) -> tuple[PublicKey, ...]:
         """What shares are sealed to, in the order of the Computes."""
         return tuple(compute.key for compute in self.computes)
+
+
+_POPULATION = ("clients", "samples", "largest", "dropouts", "colluders", "unit")
+
+
+@dataclass(frozen=True)
+class EarlyStudyRecord(StudyRecord):
+    """A study made by hubbub 0.1. It can be read, and its result computed; nobody takes part in it any more."""
+
+    LABEL: ClassVar[bytes] = b"hubbub study v1"
+
+    def content(self) -> dict[str, Any]:
+        """Plain JSON values, as 0.1 wrote them."""
+        return {**super().content(), "hubbub": VERSION}
+
+    def _population(self) -> dict[str, Any]:
+        assert isinstance(self.population, EarlyPopulation)
+        return {
+            "clients": self.population.clients, "tolerated": self.population.dropouts, "held": self.population.held,
+        }  # fmt: skip
+
+    @classmethod
+    def of(cls, content: Content) -> Self:
+        """The record, or InvalidInput."""
+        _check_version(content)
+        samples, tolerated, held = content["clients"], content["tolerated"], content["held"]
+        whole("held", held, 1, "make the study again")
+        early = EarlyPopulation(samples, tolerated, tolerated, samples, held, theorem1=True, held=held)
+        return cls._of(content, early)
+
+    def check_current(self) -> None:
+        """Refuse to take part: its noise counts samples where its promise says clients."""
+        raise InvalidInput(
+            "study must be of version 2, got one made by hubbub 0.1, which counts samples where it promises for "
+            "clients; let the analyst make it again"
+        )
 
 
 @dataclass(frozen=True)
@@ -199,8 +238,8 @@ class RoundRecord:
         if instant("deadline", self.deadline) > instant("deadline", study.deadline):
             raise invalid("deadline", f"at most the study's, {study.deadline}", self.deadline, "choose an earlier one")
         statistic, grid = statistic_from(self.statistic), FixedPoint(self.fraction_bits)
-        sensitivity = sensitivity_on_grid(statistic, grid)
-        mechanism = DistributedGaussian(self.noise_multiplier, sensitivity, study.clients, study.tolerated, study.held)
+        sensitivity = sensitivity_on_grid(statistic, grid, study.population)
+        mechanism = DistributedGaussian(self.noise_multiplier, sensitivity, study.population)
         if not math.isclose(self.sigma_client, mechanism.sigma_client, rel_tol=1e-9):
             raise invalid(
                 "sigma_client", f"{mechanism.sigma_client:.9g}, which the multiplier asks for", self.sigma_client,
@@ -210,7 +249,9 @@ class RoundRecord:
             raise invalid("noise_multiplier", "positive", 0.0, "only a simulation has no noise")
         check_steps(self.steps, statistic.columns)
         plan = RoundPlan(statistic, mechanism, grid)
-        return Study(study.clients, study.tolerated, study.keys, (plan,), first=self.number, agreement=digest(self))
+        if not isinstance(study, EarlyStudyRecord):
+            check_finest(plan)
+        return Study(study.population, study.keys, (plan,), first=self.number, agreement=digest(self))
 
 
 @dataclass(frozen=True)
@@ -313,10 +354,17 @@ class InvitationRecord:
 
 
 def read_study(data: bytes) -> StudyRecord:
-    """A study that its own analyst signed."""
-    record, signature = read_signed(data, StudyRecord)
+    """A study that its own analyst signed; one made by hubbub 0.1 is read as it was made."""
+    record, signature = read_signed(data, _study_kind(data))
     check_signature(record, signature, record.analyst, "analyst")
     return record
+
+
+def _study_kind(data: bytes) -> type[StudyRecord]:
+    parsed = read_json(data)
+    record = parsed.get("record") if isinstance(parsed, dict) else None
+    early = isinstance(record, dict) and record.get("hubbub") == VERSION
+    return EarlyStudyRecord if early else StudyRecord
 
 
 def check_client_name(name: object) -> str:
@@ -324,9 +372,9 @@ def check_client_name(name: object) -> str:
     return text("client", name, 100)
 
 
-def _check_version(content: Content) -> None:
-    if content["hubbub"] != VERSION or isinstance(content["hubbub"], bool):
-        raise invalid("hubbub", f"version {VERSION}", repr(content["hubbub"])[:40], "update hubbub")
+def _check_version(content: Content, version: int = VERSION) -> None:
+    if content["hubbub"] != version or isinstance(content["hubbub"], bool):
+        raise invalid("hubbub", f"version {version}", repr(content["hubbub"])[:40], "update hubbub")
 
 
 def _real(name: str, value: object) -> float:

@@ -35,7 +35,7 @@ def rounds(node: Node, study_id: str) -> dict[str, Any]:
     with node.store.read() as connection:
         db.find_study(connection, study_id)
         rows = db.rounds_of(connection, study_id)
-        held = {row.number: db.count_samples(connection, study_id, row.number) for row in rows}
+        held = {row.number: db.count_reports(connection, study_id, row.number) for row in rows}
     found = [
         {"number": row.number, "state": row.state, "reason": row.reason, "detail": row.detail,
          "reports": held[row.number], "roster": row.roster_size, "record": row.record.decode()}
@@ -78,7 +78,8 @@ def _study(connection: Any, row: Any) -> dict[str, Any]:
         epsilon = epsilon_spent(spent, study.budget.delta) if spent else 0.0
         budget = {"epsilon": study.budget.epsilon, "delta": study.budget.delta, "spent": epsilon}
     return {
-        "study": row.id, "title": study.title, "clients": study.clients, "tolerated": study.tolerated,
+        "study": row.id, "title": study.title, "clients": study.population.clients,
+        "samples": study.population.n, "dropouts": study.population.dropouts, "colluders": study.population.colluders,
         "computes": [compute.name for compute in study.computes], "deadline": study.deadline,
         "enrolled": connection.execute(enrolled).scalar_one(), "budget": budget, "rounds": found,
     }  # fmt: skip
@@ -88,5 +89,5 @@ def _round(connection: Any, row: Any, computes: int) -> dict[str, Any]:
     signed = len(db.stored_rosters(connection, row.study, row.number))
     return {
         "number": row.number, "state": row.state, "reason": row.reason, "roster": row.roster_size,
-        "reports": db.count_samples(connection, row.study, row.number), "rosters": signed, "computes": computes,
+        "reports": db.count_reports(connection, row.study, row.number), "rosters": signed, "computes": computes,
     }  # fmt: skip

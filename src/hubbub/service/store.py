@@ -236,10 +236,9 @@ def roster_now(connection: Connection, study: str, number: int) -> tuple[str, ..
     return tuple(sorted(connection.execute(query).scalars()))
 
 
-def count_samples(connection: Connection, study: str, number: int) -> int:
-    """Of how many samples reports are held (or were, before they were scrubbed)."""
-    total = func.coalesce(func.sum(tables.reports.c.samples), 0)
-    return int(connection.execute(select(total).where(_held(study, number))).scalar_one())
+def count_reports(connection: Connection, study: str, number: int) -> int:
+    """How many clients' reports are held (or were, before they were scrubbed)."""
+    return int(connection.execute(select(func.count(tables.reports.c.client)).where(_held(study, number))).scalar_one())
 
 
 def samples_of(connection: Connection, study: str, number: int) -> dict[str, int]:
