@@ -151,13 +151,15 @@ class Stage:
         return role.plan(record.number).fixed_point.decode(words), present.samples
 
 
-def make_stage(urls: list[str], budget: Budget | None = None, people: list[Person] | None = None, **limits) -> Stage:
+def make_stage(
+    urls: list[str], budget: Budget | None = None, people: list[Person] | None = None, colluders: int = 0, **limits
+) -> Stage:
     clock, analyst = Clock(), SigningKey.generate()
     keys = [NodeKeys(PrivateKey.generate(), SigningKey.generate()) for _ in range(M)]
     settings = Limits(**{"simulation": True, **limits})
     people = people or [Person(f"c{i}") for i in range(N)]
     counts = [person.samples for person in people]
-    population = Population(len(people), min(T, len(people) - 2), samples=sum(counts), largest=max(counts))
+    population = Population(len(people), min(T, len(people) - 2), colluders, sum(counts), max(counts))
     nodes = [
         Node(f"compute-{k}", Store(url), key, settings, clock)
         for k, (url, key) in enumerate(zip(urls, keys, strict=True))

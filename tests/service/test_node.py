@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import select
 
 from hubbub.errors import InvalidInput
-from hubbub.privacy import Budget, GaussianEvent, SampledGaussianEvent, fits, split
+from hubbub.privacy import Budget, EarlyPopulation, GaussianEvent, SampledGaussianEvent, fits, split
 from hubbub.privacy.accountant import sampled_multiplier
 from hubbub.securesum import Frame
 from hubbub.service import agreement, node, status, tables
@@ -19,7 +19,7 @@ from hubbub.service.canonical import digest, read_signed, sign_record, stamp
 from hubbub.service.known import Known
 from hubbub.service.metrics import Counts
 from hubbub.service.problems import Problem
-from hubbub.service.records import CloseRecord, RosterRecord
+from hubbub.service.records import CloseRecord, EarlyStudyRecord, RosterRecord
 from hubbub.service.signing import SigningKey
 from hubbub.service.uploads import Taken, accept_uploads
 from hubbub.statistics import Clipped, Means
@@ -246,27 +246,63 @@ def test_each_report_of_a_batch_is_taken_or_refused_by_itself(
     np.testing.assert_array_equal(value, [sum(2.0**i / 16 for i in range(present)), -float(sum(range(present)))])
 
 
-def test_turnout_counts_samples_and_both_sides_must_agree_on_their_number(urls: list[str]):
-    stage = make_stage(urls, people=[Person("hospital", 4), Person("clinic", 2)])
+HOSPITALS = [Person(f"hospital-{i}", samples) for i, samples in enumerate((400, 250, 1200, 30, 1))]
+
+
+@pytest.mark.parametrize("missing", [1, 2])
+def test_a_hospital_may_be_absent_whatever_it_holds(urls: list[str], missing: int):
+    """K = 5 hospitals, D = 1, C = 1: the largest can stay away. When T counted samples, nobody could."""
+    stage = make_stage(urls, people=list(HOSPITALS), colluders=1)
     stage.register()
-    record = stage.round()
+    record = stage.round(multiplier=0.0)
     stage.open(record)
-    stage.send(record, stage.people[0])
+    there = [person for person in stage.people if person.samples not in (1200, 400)[:missing]]
+    for person in there:
+        stage.send(record, person)
     stage.close(record)
     stage.exchange()
-    assert stage.settle() == ["refused"] * M  # 4 of N = 6, T = 1
+    assert stage.settle() == [("released", "refused")[missing - 1]] * M
+    if missing == 1:
+        value, samples = stage.total(record)
+        assert samples == 400 + 250 + 30 + 1
+        marks = {person.name: 2.0**i / 16 for i, person in enumerate(stage.people)}
+        assert value[0] == sum(marks[person.name] * person.samples for person in there)
+
+
+def test_both_sides_must_agree_on_the_number_of_samples(urls: list[str]):
+    stage = make_stage(urls, people=[Person("hospital", 4), Person("clinic", 2)])
+    stage.register()
     more = replace(stage.people[1], samples=3)
     assert code_of(stage.enrol, 0, more) == "invalid-record"
     whale = stage.invitation(0, [Person("whale", 5)])
     assert code_of(node.invite, stage.nodes[0], stage.id, whale) == "invalid-record"
 
 
-def test_noise_allows_for_the_largest_party(urls: list[str]):
-    stage = make_stage(urls, people=[Person("hospital", 4), Person("clinic", 2)])
-    record = stage.round(multiplier=3.0)
-    mechanism = record.checked(stage.study).plan(0).mechanism
-    left = mechanism.sigma_client * np.sqrt(N - 1 - 4)  # T = 1 has dropped out, the hospital subtracts its own
+def test_no_more_clients_are_invited_than_the_noise_was_planned_for(urls: list[str]):
+    """Neither clients nor samples: each further client would be one whose noise nobody counted on."""
+    stage = make_stage(urls, people=[Person("hospital", 4), Person("clinic", 2), Person("practice", 3)])
+    for each in stage.nodes:
+        node.register_study(each, sign_record(stage.study, stage.analyst))
+    node.invite(stage.nodes[0], stage.id, stage.invitation(0, [Person(f"p{i}") for i in range(3)]))
+    assert code_of(node.invite, stage.nodes[0], stage.id, stage.invitation(0, [Person("p3")])) == "too-many"
+    node.invite(stage.nodes[1], stage.id, stage.invitation(1, [Person("a", 4), Person("b", 4)]))
+    assert code_of(node.invite, stage.nodes[1], stage.id, stage.invitation(1, [Person("c", 2)])) == "too-many"
+
+
+def test_noise_belongs_to_the_client_and_covers_dropouts_and_colluders_at_once(urls: list[str]):
+    stage = make_stage(urls, people=list(HOSPITALS), colluders=1)
+    mechanism = stage.round(multiplier=3.0).checked(stage.study).plan(0).mechanism
+    left = mechanism.sigma_client * np.sqrt(5 - 1 - 1 - 1)  # one absent, one colluding, one subtracts its own share
     assert left == pytest.approx(mechanism.sigma_std)
+
+
+def test_a_study_made_by_an_earlier_version_is_not_taken(stage: Stage):
+    early = EarlyPopulation(N, 1, 1, N, 1, theorem1=True, held=1)
+    study = EarlyStudyRecord(
+        "early", early, stage.study.computes, Budget(1.0, 1e-5), stage.study.deadline, stage.analyst.public()
+    )
+    with pytest.raises(InvalidInput, match="study must be of version 2, got one made by hubbub 0.1"):
+        node.register_study(stage.nodes[0], sign_record(study, stage.analyst))
 
 
 def test_ledger_refuses_what_overspends_and_stays_as_it_was(urls: list[str]):

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from hubbub.errors import InvalidInput
-from hubbub.privacy import Budget
+from hubbub.privacy import Budget, Population
 from hubbub.securesum import PublicKey
 from hubbub.service.canonical import canonical, digest, read_signed, sign_record
 from hubbub.service.messages import token_digest, token_for
@@ -29,7 +29,14 @@ COMPUTES = tuple(
     for k in range(3)
 )
 STUDY = StudyRecord(
-    "blood pressure", 100, 3, COMPUTES, Budget(1.0, 1e-5), "2026-12-01T00:00:00Z", ANALYST.public(), {"kind": "x"}, "1"
+    "blood pressure",
+    Population(100, 2, 1),
+    COMPUTES,
+    Budget(1.0, 1e-5),
+    "2026-12-01T00:00:00Z",
+    ANALYST.public(),
+    {"kind": "x"},
+    "1",
 )
 ROUND = RoundRecord(
     digest(STUDY), 0, {"statistic": "means", "bounds": [1.0]}, 20, 2.0, 0.5, "2026-11-30T00:00:00Z", "means"
@@ -48,13 +55,19 @@ def test_a_study_is_the_same_bytes_everywhere():
 @pytest.mark.parametrize(
     "changes",
     [
-        {"title": "other"}, {"clients": 101}, {"tolerated": 2}, {"computes": COMPUTES[:2]}, {"computes": COMPUTES[::-1]},
+        {"title": "other"}, {"population": Population(101, 2, 1)}, {"population": Population(100, 1, 1)},
+        {"population": Population(100, 2, 2)}, {"population": Population(100, 2, 1, samples=200)},
+        {"population": Population(100, 2, 1, largest=2)}, {"population": Population(100, 2, 1, unit="client")},
+        {"computes": COMPUTES[:2]}, {"computes": COMPUTES[::-1]},
         {"budget": Budget(1.1, 1e-5)}, {"budget": None}, {"deadline": "2026-12-01T00:00:01Z"}, {"model": {}}, {"nonce": "2"},
         {"analyst": SigningKey.generate().public()},
     ],
 )  # fmt: skip
 def test_any_change_changes_the_name(changes):
     assert replace(STUDY, **changes).id != STUDY.id
+
+
+PEOPLE = STUDY.content()["population"]
 
 
 def tampered(**changes) -> bytes:
@@ -66,16 +79,22 @@ def tampered(**changes) -> bytes:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (tampered(clients=1000), "signature must be the analyst's"),
+        (tampered(population={**PEOPLE, "samples": 200}), "signature must be the analyst's"),
         (tampered(budget={"epsilon": 9.0, "delta": 1e-5}), "signature must be the analyst's"),
         (tampered(budget={"epsilon": 1, "delta": 1e-5}), "fields of this version"),
         (tampered(extra=1), "fields of this version"),
-        (tampered(hubbub=2), "hubbub must be version 1"),
+        (tampered(hubbub=3), "hubbub must be version 2"),
         (tampered(hubbub=True), "hubbub must be version 1"),
+        (tampered(hubbub=1), "every field in its own type"),
         (tampered(deadline="tomorrow"), "deadline must be a time such as"),
-        (tampered(clients="100"), "clients must be a whole number"),
-        (tampered(clients=1), "clients must be a whole number in 2"),
-        (tampered(tolerated=99), "tolerated must be at most"),
+        (tampered(population={**PEOPLE, "clients": "100"}), "clients must be a whole number"),
+        (tampered(population={**PEOPLE, "clients": 1, "samples": 1}), "clients must be a whole number >= 2"),
+        (tampered(population={**PEOPLE, "samples": 99}), "samples must be a whole number >= 100"),
+        (tampered(population={**PEOPLE, "samples": 10**9}), "samples must be a whole number in 2"),
+        (tampered(population={**PEOPLE, "dropouts": 98}), r"dropouts \+ colluders must be at most K - 2 = 98"),
+        (tampered(population={**PEOPLE, "theorem1": True}), "fields of this version"),
+        (tampered(population={**PEOPLE, "unit": "row"}), "unit must be 'sample' or 'client'"),
+        (tampered(population=[100, 2, 1]), "every field in its own type"),
         (tampered(computes=[c.content() for c in COMPUTES[:1]]), "computes must be a whole number in 2"),
         (tampered(computes=[COMPUTES[0].content()] * 2), "computes must be distinct"),
         (tampered(computes=[{**COMPUTES[0].content(), "url": "file:///etc"}, COMPUTES[1].content()]), "url must be such as"),
