@@ -13,7 +13,8 @@ from scipy import stats
 
 from conftest import FALSE_ALARM
 from hubbub.errors import InvalidInput
-from hubbub.privacy import DistributedGaussian, Population, add_share, covered
+from hubbub.privacy import Budget, DistributedGaussian, Population, add_share, covered, noise_multiplier
+from hubbub.privacy.calibration import epsilon_of
 from hubbub.randomness import Randomness
 
 
@@ -26,6 +27,24 @@ def test_least_noise_left_is_sigma_std(k: int, d: int, c: int, sigma: float):
     assert mechanism.sigma_release(k - d - c - 1) == pytest.approx(mechanism.sigma_std)
     assert mechanism.sigma_release(k) == pytest.approx(mechanism.sigma_std * math.sqrt(k / (k - d - c - 1)))
     assert mechanism.event.noise_multiplier == sigma
+
+
+@pytest.mark.parametrize(("k", "t"), [(20, 8), (20, 10), (200, 50), (5, 1)])
+def test_an_adversary_who_chooses_the_dropouts_learns_no_more_than_promised(k: int, t: int):
+    """T clients go missing by the adversary's choice and T others collude: epsilon 1.76, 3.44 and 1.23 under Theorem 1."""
+    budget = Budget(1.0, 1e-5)
+
+    def epsilon(population: Population) -> float:
+        mechanism = DistributedGaussian(noise_multiplier(budget), 1.0, population)
+        left = mechanism.sigma_release(max(k - t - t - 1, 0))  # absent, colluding, and the curious client's own share
+        return epsilon_of(left, budget.delta) if left else math.inf
+
+    if 2 * t <= k - 2:
+        assert epsilon(Population(k, t, t)) == pytest.approx(1.0, rel=1e-6)
+    else:
+        with pytest.raises(InvalidInput, match="K - D - C - 1 >= 1"):
+            Population(k, t, t)
+    assert epsilon(Population(k, t, t, theorem1=True)) > 1.2
 
 
 @given(k=st.integers(3, 10**4), t=st.integers(0, 50), samples=st.integers(1, 1000))

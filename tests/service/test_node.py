@@ -246,13 +246,14 @@ def test_each_report_of_a_batch_is_taken_or_refused_by_itself(
     np.testing.assert_array_equal(value, [sum(2.0**i / 16 for i in range(present)), -float(sum(range(present)))])
 
 
-HOSPITALS = [Person(f"hospital-{i}", samples) for i, samples in enumerate((400, 250, 1200, 30, 1))]
+def hospitals() -> list[Person]:
+    return [Person(f"hospital-{i}", samples) for i, samples in enumerate((400, 250, 1200, 30, 1))]
 
 
 @pytest.mark.parametrize("missing", [1, 2])
 def test_a_hospital_may_be_absent_whatever_it_holds(urls: list[str], missing: int):
     """K = 5 hospitals, D = 1, C = 1: the largest can stay away. When T counted samples, nobody could."""
-    stage = make_stage(urls, people=list(HOSPITALS), colluders=1)
+    stage = make_stage(urls, people=hospitals(), colluders=1)
     stage.register()
     record = stage.round(multiplier=0.0)
     stage.open(record)
@@ -290,7 +291,7 @@ def test_no_more_clients_are_invited_than_the_noise_was_planned_for(urls: list[s
 
 
 def test_noise_belongs_to_the_client_and_covers_dropouts_and_colluders_at_once(urls: list[str]):
-    stage = make_stage(urls, people=list(HOSPITALS), colluders=1)
+    stage = make_stage(urls, people=hospitals(), colluders=1)
     mechanism = stage.round(multiplier=3.0).checked(stage.study).plan(0).mechanism
     left = mechanism.sigma_client * np.sqrt(5 - 1 - 1 - 1)  # one absent, one colluding, one subtracts its own share
     assert left == pytest.approx(mechanism.sigma_std)
