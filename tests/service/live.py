@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -37,8 +38,16 @@ class LiveStudy:
         self.study = new_study(
             title, found, total, 1, budget, self.key, seconds=seconds, held=max(self.samples.values())
         )
-        self.analyst = Analyst(self.study, self.key, self.web)
         self.tokens = make_tokens(self.samples)
+        self._start(folder)
+
+    def close_results(self) -> None:
+        """The same study with results for the analyst alone; before it is prepared."""
+        self.study = replace(self.study, results="analyst")
+        self._start(self.outbox.path.parent)
+
+    def _start(self, folder: Path) -> None:
+        self.analyst = Analyst(self.study, self.key, self.web)
         self.outbox = Outbox(folder / f"{self.study.id[:16]}.db")
         self.clients = {
             name: Contributor(self.study, name, self.outbox, self.web, count, simulation=True)

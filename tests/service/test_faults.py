@@ -150,8 +150,12 @@ def test_a_compute_that_never_comes_back_ends_in_a_refusal(tmp_path: Path):
         computes.computes[2].kill()
         short = replace(study.analyst, web=Web.open(None, replace(study.web.patience, total=1.0)))
         short.close(record)
+        deadline = time.monotonic() + 30
+        while httpx.get(study.url(0, "/rounds/0/sum")).json()["code"] != "round-refused":
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
         with pytest.raises(PerhapsReleased, match="did not answer in time.*compute-3 has not signed a refusal"):
-            replace(study.analyst, web=replace(study.web, patience=replace(study.web.patience, total=6.0))).release(record)
+            short.release(record)
         computes.computes[2].start()
         study.analyst.close(record)
         with pytest.raises(RoundRefused, match="every Compute has signed its refusal"):

@@ -69,6 +69,8 @@ def contribute(
 def _check_before(person: Contributor, pins: Pins, yes: bool) -> None:
     """What can be refused before anybody is asked."""
     person.check_parties()
+    if person.outbox.enrolled(person.study.id, person.name):
+        _ = person.identity  # refuses another number of samples than was enrolled
     if yes and pins.study is None and not person.consented():
         raise InvalidInput(
             "expect_study must be given with --yes the first time, got none; add --expect-study with the fingerprint "
@@ -90,7 +92,8 @@ def _confirm(person: Contributor, record: RoundRecord, rows: Floats, pins: Pins,
     from hubbub.service.client import promise
 
     study = person.study
-    _show(f"Who would get it, in the study {study.title!r}:", _parties(study, pins))
+    unlike = "as you agreed before" if person.consented() else "not compared"
+    _show(f"Who would get it, in the study {study.title!r}:", _parties(study, pins, unlike))
     _show("What would leave this machine:", _leaves(person, record, rows))
     _show("What is promised:", promise(study))
     covers = "this round, and each further one of the study while this command runs" if follow else "this round alone"
@@ -98,9 +101,7 @@ def _confirm(person: Contributor, record: RoundRecord, rows: Floats, pins: Pins,
         f"it covers {covers}",
         "so far this command has asked Computes which rounds the study has, without your name, and sent nothing else",
     ]
-    if person.consented():
-        lines.append("you have agreed to this very study before, in this outbox")
-    elif pins.study is None:
+    if not person.consented() and pins.study is None:
         lines.append("compare what is 'not compared' above with what you were told by another way, before you agree")
     _show("Your yes:", lines)
     if not yes:
@@ -117,12 +118,12 @@ def _ask() -> None:
         raise InvalidInput("answer must be y to send, got another; nothing was sent, and you are not enrolled by this")
 
 
-def _parties(study: StudyRecord, pins: Pins) -> list[str]:
-    """The study, the analyst and the Computes, each with its fingerprint and whether that was compared."""
+def _parties(study: StudyRecord, pins: Pins, unlike: str) -> list[str]:
+    """The study, the analyst and the Computes, each with its fingerprint and whether it is the one expected."""
     from hubbub.service.fingerprints import analyst_fingerprint, compute_fingerprint, study_fingerprint
 
     whole = pins.study is not None  # the study's fingerprint covers the keys of all parties
-    same, unlike = "as you expect", "not compared"
+    same = "as you expect"
     analyst = same if whole or pins.analyst else unlike
     lines = [
         f"study {study_fingerprint(study)} ({same if whole else unlike})",
