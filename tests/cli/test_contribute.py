@@ -89,13 +89,15 @@ def test_the_screen_names_all_parties_and_says_what_is_promised_against_whom(
 ):
     holder.answers("n")
     study = holder.study
-    first = compute_fingerprint(study.computes[0])
-    said = failed(capsys, *holder.arguments, "--expect-compute", first, "--follow")
+    first, second, third = (compute_fingerprint(compute) for compute in study.computes)
+    pins = ["--expect-compute", first, "--expect-compute", second.upper()]
+    said = failed(capsys, *holder.arguments, *pins, "--follow")
     for line in (
         f"study {study_fingerprint(study)} (not compared)",
         f"analyst {analyst_fingerprint(study.analyst)} (not compared)",
         f"Compute compute-1 at {study.computes[0].url}, keys {first} (as you expect)",
-        f"Compute compute-3 at {study.computes[2].url}, keys {compute_fingerprint(study.computes[2])} (not compared)",
+        f"Compute compute-2 at {study.computes[1].url}, keys {second} (as you expect)",
+        f"Compute compute-3 at {study.computes[2].url}, keys {third} (not compared)",
         "64 number(s) from each of 150 sample(s)",
         "up to 2 clients that collude or stay away and all but one of the 3 Computes above",
         "the noisy sums are public",
