@@ -7,6 +7,7 @@ HubbubError
 ├── MalformedMessage    bytes that are not a message of this version
 ├── CannotOpen          a sealed share that does not open, for whatever reason
 ├── RoundRefused        a round that must not be released; `.reason` is a stable code
+├── PerhapsReleased     a round that ended in an error after it was opened; it counts as released
 ├── Problem             a Compute refuses a request; `.code` is stable (service/problems.py)
 ├── Unreachable         a Compute did not answer in time; the same call again goes on (service/web.py)
 └── CannotCombine       published sums that do not belong together; `.reason` is a stable code
@@ -50,11 +51,26 @@ class ReportRejected(HubbubError):
 
 
 class RoundRefused(HubbubError):
-    """A round is refused: nothing is released and no budget is spent."""
+    """A round is refused: nothing is released and no budget is spent.
+
+    Of a round on Compute nodes this is raised only where every one of them has signed its refusal.
+    """
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
         self.reason = reason
+
+
+class PerhapsReleased(HubbubError):
+    """A round was opened on Compute nodes and ended in an error that does not prove that nothing was released.
+
+    Its charge stays spent.
+    """
+
+
+NOTHING_RELEASED = (RoundRefused, InvalidInput)
+"""What an engine raises only where it has released nothing of the round and never will: a ledger gives the round's
+charge back on these errors and on no others."""
 
 
 class CannotCombine(HubbubError):

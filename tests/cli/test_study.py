@@ -16,6 +16,7 @@ from hubbub.cli import main, study
 from hubbub.service.canonical import sign_record
 from hubbub.service.client import rounds_of
 from hubbub.service.devnet import LocalComputes
+from service.meddling import says_refused, web_over
 
 pytestmark = pytest.mark.slow
 
@@ -23,7 +24,6 @@ STUDY = """
 title = "three columns"
 epsilon = 8.0
 delta = 1e-5
-tolerate = 2
 computes = {urls}
 parties = {{ hospital = 250, clinic = 150 }}
 model = {{ features = ["age", "dose", "weight"], target = "y", x_bound = "1", y_bound = "-1:1" }}
@@ -50,9 +50,12 @@ def folder(live: LocalComputes, tmp_path: Path, regression_rows: np.ndarray) -> 
     return tmp_path
 
 
-def test_a_study_between_two_parties(folder: Path, capsys: pytest.CaptureFixture[str]):
-    study = folder / "study.json"
-    created = run(capsys, "study", "create", folder / "study.toml")
+@pytest.mark.parametrize("results", ["public", "analyst"])
+def test_a_study_between_two_parties(folder: Path, capsys: pytest.CaptureFixture[str], results: str):
+    study, source = folder / "study.json", folder / "study.toml"
+    source.write_text(f'results = "{results}"\n{source.read_text()}')
+    created = run(capsys, "study", "create", source)
+    pin = ["--expect-study", created["fingerprints"]["study"]]
     assert len(created["study"]) == 64
     assert (folder / "study.key").stat().st_mode & 0o77 == 0
     checked = run(capsys, "study", "check", study)
@@ -63,7 +66,7 @@ def test_a_study_between_two_parties(folder: Path, capsys: pytest.CaptureFixture
     for number, label in enumerate(("columns", "regression")):
         for party in tokens:
             arguments = ["contribute", study, folder / f"{party}.csv", "--client", party, "--yes"]
-            sent = run(capsys, *arguments, *(["--token", tokens[party]] if number == 0 else []))
+            sent = run(capsys, *arguments, *(["--token", tokens[party], *pin] if number == 0 else []))
             assert sent["rounds"] == [{"round": number, "label": label, "samples": 250 if party == "hospital" else 150}]
         closed = run(capsys, "study", "close", study)
         assert (closed["n"], closed["next"]) == (400, "regression" if number == 0 else None)
@@ -74,38 +77,48 @@ def test_a_study_between_two_parties(folder: Path, capsys: pytest.CaptureFixture
     assert result["coefficients"]["age"]["mean"] == pytest.approx(0.5, abs=0.25)
     assert main(["predict", str(folder / "model.json"), str(folder / "clinic.csv")]) == 0
     capsys.readouterr()
+    (folder / "study.key").rename(folder / "elsewhere.key")
+    if results == "public":
+        assert run(capsys, "study", "result", study)["n"] == 400
+    else:
+        assert "who alone is served the results of this study" in failed(capsys, "study", "result", study)
+        assert run(capsys, "study", "result", study, "--key", folder / "elsewhere.key")["n"] == 400
     left = run(capsys, "study", "check", study)["computes"][0]["epsilon_left"]
     assert left == pytest.approx(0.0, abs=1e-3)
 
 
-def test_contributing_shows_first_what_leaves_and_asks(folder: Path, capsys: pytest.CaptureFixture[str]):
-    study = folder / "study.json"
-    run(capsys, "study", "create", folder / "study.toml")
-    run(capsys, "study", "open", study)
-    with open(folder / "study.tokens.csv") as file:
-        token = next(row["token"] for row in csv.DictReader(file) if row["client"] == "clinic")
-    arguments = ["contribute", study, folder / "clinic.csv", "--client", "clinic", "--token", token]
-    said = " ".join(failed(capsys, *arguments).split())
-    assert "What would leave this machine" in said
-    assert "64 number(s) from each of 150 sample(s)" in said
-    assert "nobody can be asked" in said
-    assert "token must be the one" in failed(capsys, *arguments[:-1], "00" * 32, "--outbox", folder / "other.outbox")
-    wrong = ["contribute", study, folder / "hospital.csv", "--client", "clinic", "--yes"]
-    assert "samples must be 150, as clinic began the study, got samples=250" in failed(capsys, *wrong)
-
-
 def test_a_refused_round_is_opened_again(folder: Path, capsys: pytest.CaptureFixture[str]):
     study = folder / "study.json"
-    run(capsys, "study", "create", folder / "study.toml")
+    pin = run(capsys, "study", "create", folder / "study.toml")["fingerprints"]["study"]
     run(capsys, "study", "open", study)
     with open(folder / "study.tokens.csv") as file:
         tokens = {row["client"]: row["token"] for row in csv.DictReader(file)}
     arguments = ["contribute", study, folder / "clinic.csv", "--client", "clinic", "--yes"]
-    run(capsys, *arguments, "--token", tokens["clinic"])
+    run(capsys, *arguments, "--token", tokens["clinic"], "--expect-study", pin)
     said = failed(capsys, "study", "close", study)
-    assert "at least N - T = 398, got 150" in said
+    assert "clients must number at least 2 (all 2 but 0 dropouts), got 1" in said
     assert "a new round (columns) is open in its place" in said
     assert run(capsys, *arguments)["rounds"][0]["round"] == 1
+
+
+def test_a_round_that_one_compute_only_says_it_refused_is_not_opened_again(
+    folder: Path, capsys: pytest.CaptureFixture[str], live: LocalComputes, monkeypatch: pytest.MonkeyPatch
+):
+    path = folder / "study.json"
+    pin = run(capsys, "study", "create", folder / "study.toml")["fingerprints"]["study"]
+    run(capsys, "study", "open", path)
+    with open(folder / "study.tokens.csv") as file:
+        for row in csv.DictReader(file):
+            arguments = ["--client", row["client"], "--token", row["token"], "--yes", "--expect-study", pin]
+            run(capsys, "contribute", path, folder / f"{row['client']}.csv", *arguments)
+    with monkeypatch.context() as patch:
+        patch.setattr(study, "web_to", lambda *_, **__: web_over(says_refused(live.urls[1])))
+        said = failed(capsys, "study", "close", path)
+    assert "compute-2 has not signed a refusal" in said
+    assert "no new round is opened: ask the operators of those Computes" in said
+    record = study.signed_study(path)
+    assert [each.state for each in rounds_of(record, record.computes[0], study.web_to(None))] == ["released"]
+    assert run(capsys, "study", "close", path)["next"] == "regression"  # it has released after all
 
 
 def test_a_round_that_one_compute_missed_is_opened_there_by_the_same_command(

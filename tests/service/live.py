@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -36,8 +37,16 @@ class LiveStudy:
         counts = self.samples.values()
         population = Population(len(counts), 1, samples=sum(counts), largest=max(counts))
         self.study = new_study(title, found, population, budget, self.key, seconds=seconds)
-        self.analyst = Analyst(self.study, self.key, self.web)
         self.tokens = make_tokens(self.samples)
+        self._start(folder)
+
+    def close_results(self) -> None:
+        """The same study with results for the analyst alone; before it is prepared."""
+        self.study = replace(self.study, results="analyst")
+        self._start(self.outbox.path.parent)
+
+    def _start(self, folder: Path) -> None:
+        self.analyst = Analyst(self.study, self.key, self.web)
         self.outbox = Outbox(folder / f"{self.study.id[:16]}.db")
         self.clients = {
             name: Contributor(self.study, name, self.outbox, self.web, count, simulation=True)

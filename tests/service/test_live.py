@@ -15,7 +15,7 @@ import httpx
 import numpy as np
 import pytest
 
-from hubbub.errors import InvalidInput, RoundRefused
+from hubbub.errors import InvalidInput, ReportRejected, RoundRefused
 from hubbub.privacy import Budget, split
 from hubbub.randomness import Randomness
 from hubbub.roles import contribute
@@ -104,7 +104,7 @@ def test_too_few_clients_end_in_a_refusal_that_everybody_understands(opened):
     study.analyst.close(record)
     with pytest.raises(RoundRefused, match="at least 5 .*got 2"):
         study.analyst.release(record)
-    with pytest.raises(RoundRefused, match="your data was deleted there and nothing released"):
+    with pytest.raises(ReportRejected, match="by its word your report is deleted there"):
         study.send(record, ["c3"])
     following = study.plan(1)
     study.analyst.open_round(following)

@@ -75,7 +75,7 @@ def test_a_browser_shows_studies_rounds_rosters_and_ledger(
     assert study.study.id in text
     assert "6 of 6 reports; 5 are needed" in text
     assert "3 of 6 reports; 5 are needed" in text
-    assert "3 of 3 signed rosters; 6 samples agreed" in text
+    assert "3 of 3 signed rosters; 6 clients agreed" in text
     assert "of 2 spent (delta 0.00001)" in text
     picture = tmp_path / "page.png"
     assert browser.save_screenshot(str(picture))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -11,6 +12,7 @@ from hubbub.errors import InvalidInput
 from hubbub.privacy import Budget, Population
 from hubbub.securesum import PublicKey
 from hubbub.service.canonical import canonical, digest, read_signed, sign_record
+from hubbub.service.client import promise
 from hubbub.service.messages import token_digest, token_for
 from hubbub.service.records import (
     ComputeRecord,
@@ -111,6 +113,18 @@ def tampered(**changes) -> bytes:
 def test_what_is_not_the_signed_study_is_refused_in_one_line(data: bytes, message: str):
     with pytest.raises(InvalidInput, match=message):
         read_study(data)
+
+
+@pytest.mark.parametrize(
+    ("population", "line"),
+    [
+        (Population(5), "for each sample, .*together with one more client and all but one of the 3 Computes above$"),
+        (Population(5, 1, 2), "together with up to 2 clients that collude, one more .*, whichever 1 of the 5 clients stay away"),
+        (Population(5, samples=9, largest=4, unit="client"), "for all samples of a client together, "),
+    ],
+)  # fmt: skip
+def test_the_promise_to_a_data_holder_says_against_whom(population: Population, line: str):
+    assert re.search(line, promise(replace(STUDY, population=population))[0])
 
 
 def test_a_signature_serves_one_purpose_only():

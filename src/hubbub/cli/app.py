@@ -402,6 +402,7 @@ def study_create(
         computes = ["https://a.example:8443", "https://b.example:8443", "https://c.example:8443"]
         parties = { hospital-1 = 400, hospital-2 = 250, registry = 1200 }
         model = { features = ["age", "salt"], target = "pressure", x_bound = "age=0:110,salt=0:40", y_bound = "60:220" }
+        results = "analyst"   # who is served the sums; "public" if left out
     """
     from hubbub.cli.study import create
 
@@ -419,6 +420,19 @@ def study_check(file: StudyFile, *, authority: Authority = None, json: Json = Fa
     from hubbub.cli.study import check
 
     check(file, authority, json)
+
+
+@study.command(name="fingerprints")
+def study_fingerprints(file: StudyFile, *, json: Json = False) -> None:
+    """Print the fingerprints of study, analyst and Computes, to be compared by another way than the study file.
+
+    For example:
+
+        hubbub study fingerprints study.json
+    """
+    from hubbub.cli.study import show_fingerprints
+
+    show_fingerprints(file, json)
 
 
 @study.command(name="open")
@@ -458,6 +472,7 @@ def study_close(file: StudyFile, *, key: KeyFile = None, authority: Authority = 
 def study_result(
     file: StudyFile,
     *,
+    key: Annotated[Path | None, Parameter(help="The analyst's key, where results are for the analyst alone.")] = None,
     out: Annotated[Path | None, Parameter(help="Write the model here, for `hubbub predict`.")] = None,
     release: Annotated[Path | None, Parameter(help="Write the released sums here, for `hubbub refit`.")] = None,
     authority: Authority = None,
@@ -471,7 +486,7 @@ def study_result(
     """
     from hubbub.cli.study import result
 
-    result(file, out, release, authority, json)
+    result(file, key, out, release, authority, json)
 
 
 @app.command
@@ -480,25 +495,41 @@ def contribute(
     data: Annotated[Path, Parameter(help="CSV file with the model's columns; one row is one sample.")],
     *,
     client: Annotated[str, Parameter(help="The name you were invited under.")],
-    token: Annotated[str | None, Parameter(help="Your one-time token; needed the first time.")] = None,
+    token: Annotated[
+        str | None,
+        Parameter(help="Your one-time token, needed the first time; visible to other users of this machine."),
+    ] = None,
+    token_file: Annotated[
+        Path | None,
+        Parameter(help="A file that holds the token [default: the variable HUBBUB_TOKEN, or you are asked]."),
+    ] = None,
+    expect_study: Annotated[
+        str | None, Parameter(help="Fingerprint of the study that you were told by another way; --yes needs it.")
+    ] = None,
+    expect_analyst: Annotated[str | None, Parameter(help="The same of the analyst's key.")] = None,
+    expect_compute: Annotated[
+        tuple[str, ...], Parameter(negative="", help="The same of a Compute's keys; can be given several times.")
+    ] = (),
     outbox: Annotated[Path | None, Parameter(help="Where sent reports are kept [default: beside the study].")] = None,
     yes: Annotated[bool, Parameter(negative="", help="Send without asking.")] = False,
     follow: Annotated[bool, Parameter(negative="", help="Stay for the rounds that follow.")] = False,
     authority: Authority = None,
     json: Json = False,
 ) -> None:
-    """Take part in a study: shows first what would leave this machine, then sends it.
+    """Take part in a study: shows who would get what, asks, and only then enrols you and sends it.
 
     Interrupted, the same command sends the same bytes again: no sample ever gets two different noises in one round.
 
     For example:
 
-        hubbub contribute study.json patients.csv --client hospital-1 --token 6f...
-        hubbub contribute study.json patients.csv --client hospital-1 --yes --follow
+        hubbub contribute study.json patients.csv --client hospital-1 --token-file token.txt
+        hubbub contribute study.json patients.csv --client hospital-1 --yes --follow --expect-study "1f0a 99c2 ..."
     """
-    from hubbub.cli.study import contribute as run
+    from hubbub.cli.contribute import Expected
+    from hubbub.cli.contribute import contribute as run
 
-    run(file, data, client, token, outbox, yes, follow, authority, json)
+    expected = Expected(expect_study, expect_analyst, expect_compute)
+    run(file, data, client, token, token_file, expected, outbox, yes, follow, authority, json)
 
 
 @app.command

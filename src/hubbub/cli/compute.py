@@ -14,16 +14,19 @@ def init(folder: Path, name: str | None, listen: str, database: str, suite: Suit
     """Write keys and configuration, and say what to give to analysts."""
     with needs_service():
         from hubbub.service.config import init_compute, read_config, read_keys
+        from hubbub.service.fingerprints import key_fingerprint
     config = init_compute(folder, name or folder.resolve().name, listen, database=database, suite=suite)
     keys = read_keys(read_config(config).keys)
-    verify_key = keys.sign.public().hex()
+    verify_key, found = keys.sign.public().hex(), key_fingerprint(keys.seal.public(), keys.sign.public())
     if json:
-        print_json(
-            {"config": str(config), "suite": suite, "key": keys.seal.public().data.hex(), "verify_key": verify_key}
-        )
+        print_json({"config": str(config), "suite": suite, "key": keys.seal.public().data.hex(),
+                    "verify_key": verify_key, "fingerprint": found})  # fmt: skip
         return
     console.print(f"{config} and {folder / 'keys.json'} (secret) are written.", markup=False)
-    console.print(f"Tell analysts this verify key by a way you trust: {verify_key}", markup=False)
+    console.print(
+        f"Tell analysts and data holders this fingerprint of both keys by a way you trust: {found}", markup=False
+    )
+    console.print(f"Its verify key: {verify_key}", markup=False)
     console.print(f"Start it: hubbub compute serve --config {config}", markup=False)
 
 

@@ -1,10 +1,9 @@
-"""`hubbub study` and `hubbub contribute`: a study between parties on their own machines."""
+"""`hubbub study`: the analyst's side of a study between parties on their own machines."""
 
 from __future__ import annotations
 
 import csv
 import os
-import sys
 import time
 import tomllib
 from collections.abc import Mapping
@@ -16,12 +15,11 @@ from rich.table import Table
 
 from hubbub.cli.extras import needs_service
 from hubbub.cli.model import print_model
-from hubbub.cli.output import check_writable, console, errors, print_json
-from hubbub.cli.table import parse_ranges, read_table
-from hubbub.errors import InvalidInput, RoundRefused, invalid
+from hubbub.cli.output import check_writable, console, print_json
+from hubbub.cli.table import parse_ranges
+from hubbub.errors import InvalidInput, PerhapsReleased, RoundRefused, invalid
 from hubbub.estimators.staged import RegressionPlan
 from hubbub.estimators.stored import INTERVALS, StoredModel
-from hubbub.models.scaled import LABELS
 from hubbub.privacy import Budget, Population, Release, covered
 
 if TYPE_CHECKING:
@@ -30,19 +28,9 @@ if TYPE_CHECKING:
     from hubbub.service.web import Web
 
 _FIELDS = {
-    "title",
-    "clients",
-    "tolerate",
-    "dropouts",
-    "colluders",
-    "unit",
-    "epsilon",
-    "delta",
-    "days",
-    "computes",
-    "parties",
-    "model",
-}
+    "title", "clients", "tolerate", "dropouts", "colluders", "unit", "epsilon", "delta", "days", "computes", "parties",
+    "model", "results",
+}  # fmt: skip
 
 
 def create(source: Path, out: Path | None, authority: Path | None, json: bool) -> None:
@@ -51,6 +39,7 @@ def create(source: Path, out: Path | None, authority: Path | None, json: bool) -
         from hubbub.service.analyst import make_tokens, new_study
         from hubbub.service.canonical import sign_record
         from hubbub.service.config import write_secret
+        from hubbub.service.fingerprints import fingerprints
         from hubbub.service.signing import SigningKey
     content, path = _toml(source), out or source.with_suffix(".json")
     key_path, token_path = path.with_suffix(".key"), path.with_suffix(".tokens.csv")
@@ -59,20 +48,23 @@ def create(source: Path, out: Path | None, authority: Path | None, json: bool) -
             raise invalid("out", "a new file", file, "name another, or move the old study away")
     samples = _parties(content)
     population = _population(content, samples)
-    web = _web(authority)
+    web = web_to(authority)
     key = SigningKey.generate()
     study = new_study(
         content["title"], _computes(content["computes"], web), population,
         Budget(content["epsilon"], content["delta"]), key, seconds=86400.0 * content.get("days", 7),
-        model=_plan(content["model"]).content(),
+        model=_plan(content["model"]).content(), results=content.get("results", "public"),
     )  # fmt: skip
     write_secret(key_path, {"sign": key.data.hex()})
     _write_tokens(token_path, make_tokens(samples))
     path.write_bytes(sign_record(study, key))
+    found = fingerprints(study)
     if json:
-        print_json({"study": study.id, "file": str(path), "key": str(key_path), "tokens": str(token_path)})
+        print_json({"study": study.id, "file": str(path), "key": str(key_path), "tokens": str(token_path),
+                    "fingerprints": found})  # fmt: skip
         return
     console.print(f"study {study.id}", markup=False)
+    _print_fingerprints(found)
     console.print(
         f"written to {path}; keep {key_path} secret, give each line of {token_path} to its client", markup=False
     )
@@ -80,11 +72,13 @@ def create(source: Path, out: Path | None, authority: Path | None, json: bool) -
 
 def check(file: Path, authority: Path | None, json: bool) -> None:
     """Preflight: reach every Compute, compare its keys with the study's, its clock with ours, and show the ledger."""
-    study, web = _study(file), _web(authority, seconds=5.0)
+    study, web = signed_study(file), web_to(authority, seconds=5.0)
+    from hubbub.service.fingerprints import fingerprints
+
     rows = [_preflight(study, position, web) for position in range(len(study.computes))]
     good = all(row["ok"] for row in rows)
     if json:
-        print_json({"study": study.id, "ok": good, "computes": rows})
+        print_json({"study": study.id, "ok": good, "computes": rows, "fingerprints": fingerprints(study)})
     else:
         table = Table("Compute", "reached", "keys match", "clock off by", "registered", "epsilon left")
         for row in rows:
@@ -94,8 +88,30 @@ def check(file: Path, authority: Path | None, json: bool) -> None:
             table.add_row(row["name"], yes[row["reached"]], yes[row["keys"]], late, yes[row["registered"]], left)
         console.print(f"study {study.id}: {study.title}", markup=False)
         console.print(table)
+        _print_fingerprints(fingerprints(study))
     if not good:
         raise InvalidInput("study must have Computes that answer under its keys and clock, got one that does not")
+
+
+def show_fingerprints(file: Path, json: bool) -> None:
+    """What the parties compare by another way; nobody is asked."""
+    study = signed_study(file)
+    from hubbub.service.fingerprints import fingerprints
+
+    found = fingerprints(study)
+    if json:
+        print_json(found)
+        return
+    console.print(f"study {study.id}: {study.title}", markup=False)
+    _print_fingerprints(found)
+
+
+def _print_fingerprints(found: Mapping[str, Any]) -> None:
+    console.print("Fingerprints, to be told to the data holders by another way than the study file:", markup=False)
+    console.print(f"  study    {found['study']}  (covers all that follows)", markup=False)
+    console.print(f"  analyst  {found['analyst']}", markup=False)
+    for name, fingerprint in found["computes"].items():
+        console.print(f"  Compute  {fingerprint}  {name}", markup=False)
 
 
 def _preflight(study: StudyRecord, position: int, web: Web) -> dict[str, Any]:
@@ -135,33 +151,35 @@ def close(file: Path, key: Path | None, authority: Path | None, json: bool) -> N
     if not found:
         raise InvalidInput("study must have an open round, got none; open it with `hubbub study open`")
     record = found[-1].record
-    if found[-1].state == "open":
-        if not found[-1].reports:
-            raise InvalidInput(
-                f"round {record.number} ({record.label}) must have reports before it is closed, got none; it has only "
-                "just been opened: let the clients contribute first"
-            )
-        analyst.close(record)
+    if found[-1].state == "open" and not found[-1].reports:
+        raise InvalidInput(
+            f"round {record.number} ({record.label}) must have reports before it is closed, got none; it has only "
+            "just been opened: let the clients contribute first"
+        )
+    analyst.close(record)  # also to a Compute that was away when it was closed before
     try:
         release = analyst.release(record)
     except RoundRefused as refusal:
         label = _open_next(analyst, _releases(analyst))
         raise RoundRefused(refusal.reason, f"{refusal}; a new round ({label}) is open in its place") from None
+    except PerhapsReleased as doubt:
+        raise PerhapsReleased(
+            f"{doubt}; no new round is opened: ask the operators of those Computes, then run `hubbub study close` again"
+        ) from None
     label = _open_next(analyst, _releases(analyst))
     following = f"round {record.number + 1} ({label}) is open" if label else "see `hubbub study result`"
     content = {"study": analyst.study.id, "round": record.number, "n": release.n, "next": label}
     _say(json, content, f"round {record.number} ({record.label}) is released, {release.n} samples; {following}")
 
 
-def result(file: Path, out: Path | None, release: Path | None, authority: Path | None, json: bool) -> None:
+def result(
+    file: Path, key: Path | None, out: Path | None, release: Path | None, authority: Path | None, json: bool
+) -> None:
     """The posterior and the privacy report, from what the Computes released."""
     check_writable("--out", out, endings=(".json",))
     check_writable("--release", release, endings=(".json",))
-    study, web = _study(file), _web(authority)
-    with needs_service():
-        from hubbub.service.analyst import Analyst
-        from hubbub.service.signing import SigningKey
-    done = _releases(Analyst(study, SigningKey(bytes(32)), web))  # reads only, so any key will do
+    analyst = _reader(file, key, authority)
+    study, done = analyst.study, _releases(analyst)
     plan, budget = _model(study)
     if (following := plan.next_round(budget, study.population.n, done)) is not None:
         raise InvalidInput(f"study must have released all its rounds, got {len(done)}; {following.label} is next")
@@ -176,51 +194,6 @@ def result(file: Path, out: Path | None, release: Path | None, authority: Path |
         return
     print_model(stored)
     console.print(str(report), markup=False)
-
-
-def contribute(
-    file: Path, data: Path, client: str, token: str | None, outbox: Path | None, yes: bool, follow: bool,
-    authority: Path | None, json: bool,
-) -> None:  # fmt: skip
-    """Show what leaves the machine, then send it: this round, or all rounds as they open."""
-    with needs_service():
-        from hubbub.service.client import Contributor
-        from hubbub.service.outbox import Outbox
-    study, web = _study(file), _web(authority)
-    plan, _ = _model(study)
-    rows = read_table(data).numbers(list(plan.columns))
-    person = Contributor(study, client, Outbox(outbox or file.with_suffix(f".{client}.outbox")), web, rows.shape[0])
-    if token is not None:
-        person.enrol(_token(token))
-    done: list[dict[str, object]] = []
-    while True:
-        record = person.current_round()
-        if record.number in (entry["round"] for entry in done):
-            time.sleep(1.0)
-            continue
-        _confirm(person, record, rows, yes or bool(done))
-        done.append({"round": record.number, "label": record.label, "samples": person.contribute(record, rows)})
-        errors.print(f"round {record.number} ({record.label}): every Compute has confirmed", markup=False)
-        if not follow or record.label == LABELS[-1]:
-            break
-    if json:
-        print_json({"study": study.id, "client": client, "rounds": done})
-
-
-def _confirm(person: Any, record: Any, rows: Any, yes: bool) -> None:
-    from hubbub.service.client import what_leaves
-
-    errors.print(f"What would leave this machine for the study {person.study.title!r}:", markup=False)
-    for line in what_leaves(record, record.checked(person.study), rows):
-        errors.print(f"  - {line}", markup=False)
-    budget = person.study.budget
-    errors.print(f"  - together with all rounds of the study it is {budget}-differentially private", markup=False)
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise InvalidInput("yes must be given where nobody can be asked, got no terminal; add --yes to send it")
-    if input("Send it? [y/N] ").strip().lower() not in ("y", "yes"):
-        raise InvalidInput("answer must be y to send, got another; nothing was sent")
 
 
 def _open_next(analyst: Analyst, done: list[Release]) -> str | None:
@@ -240,14 +213,16 @@ def _open_next(analyst: Analyst, done: list[Release]) -> str | None:
 
 
 def _releases(analyst: Analyst) -> list[Release]:
-    """What all released rounds gave, in order; refused ones are left out."""
-    from hubbub.service.client import rounds_at
+    """What all released rounds gave, in order; a round is left out where all Computes have signed its refusal."""
+    from hubbub.service.client import rounds_of
 
+    found = max((rounds_of(analyst.study, compute, analyst.web) for compute in analyst.study.computes), key=len)
+    if found and found[-1].state == "open":
+        found = found[:-1]
     done = []
-    for each in rounds_at(analyst.study, analyst.web):
-        if each.state in ("released", "agreed", "closed"):
-            with suppress(RoundRefused):
-                done.append(analyst.release(each.record))
+    for each in found:
+        with suppress(RoundRefused):
+            done.append(analyst.release(each.record))
     return done
 
 
@@ -264,13 +239,15 @@ def _say(json: bool, content: dict[str, object], line: str) -> None:
         console.print(line, markup=False)
 
 
-def _web(authority: Path | None, seconds: float = 60.0) -> Web:
+def web_to(authority: Path | None, seconds: float = 60.0) -> Web:
+    """What asks the Computes; `authority` is a PEM file that their certificates are checked with."""
     with needs_service():
         from hubbub.service.web import Patience, Web
     return Web.open(None if authority is None else str(authority), Patience(total=seconds))
 
 
-def _study(file: Path) -> StudyRecord:
+def signed_study(file: Path) -> StudyRecord:
+    """The study in the file, which its own analyst must have signed."""
     with needs_service():
         from hubbub.service.records import read_study
     try:
@@ -290,10 +267,27 @@ def _analyst(file: Path, key: Path | None, authority: Path | None) -> Analyst:
         secret = SigningKey(bytes.fromhex(json.loads(path.read_text())["sign"]))
     except (OSError, ValueError, KeyError, TypeError):
         raise InvalidInput(f"key must be the file that `hubbub study create` wrote, got key={path}") from None
-    study = _study(file)
+    study = signed_study(file)
     if secret.public() != study.analyst:
         raise InvalidInput(f"key must be the one that signed the study, got another in {path}; name it with --key")
-    return Analyst(study, secret, _web(authority))
+    return Analyst(study, secret, web_to(authority))
+
+
+def _reader(file: Path, key: Path | None, authority: Path | None) -> Analyst:
+    """Whoever may read the sums: of a public study anybody, of another one the holder of the analyst's key."""
+    study = signed_study(file)
+    from hubbub.service.analyst import Analyst
+    from hubbub.service.signing import SigningKey
+
+    if study.results == "public":
+        return Analyst(study, SigningKey(bytes(32)), web_to(authority))  # reads only, so any key will do
+    path = key or file.with_suffix(".key")
+    if not path.exists():
+        raise InvalidInput(
+            "key must be the analyst's, who alone is served the results of this study, got no file "
+            f"{path}; name it with --key"
+        )
+    return _analyst(file, path, authority)
 
 
 def _toml(source: Path) -> dict[str, Any]:
@@ -323,26 +317,25 @@ def _parties(content: Mapping[str, Any]) -> dict[str, int]:
 def _population(content: Mapping[str, Any], samples: Mapping[str, int]) -> Population:
     """Who takes part, and how many of them may be missing (`dropouts`) or collude (`colluders`; `tolerate`: both)."""
     missing, false = covered(content.get("tolerate", 0), content.get("dropouts"), content.get("colluders"))
-    return Population(
-        len(samples),
-        missing,
-        false,
-        sum(samples.values()),
-        max(samples.values(), default=1),
-        content.get("unit", "sample"),
-    )
+    unit, largest = content.get("unit", "sample"), max(samples.values(), default=1)
+    return Population(len(samples), missing, false, sum(samples.values()), largest, unit)
 
 
 def _computes(entries: Any, web: Web) -> list[Any]:
-    """Each entry is an address, or an address with the verify key that the operator told by another way."""
+    """Each entry is an address, or one with the fingerprint or verify key that the operator told by another way."""
     from hubbub.service.analyst import find_compute
+    from hubbub.service.fingerprints import compute_fingerprint, read_fingerprint
 
     found = []
     for entry in entries:
-        url, pinned = (entry, None) if isinstance(entry, str) else (entry["url"], entry.get("verify_key"))
-        compute = find_compute(url, web)
-        if pinned is not None and compute.verify_key.hex() != pinned:
+        told = {"url": entry} if isinstance(entry, str) else entry
+        compute = find_compute(url := told["url"], web)
+        if (pinned := told.get("verify_key")) is not None and compute.verify_key.hex() != pinned:
             raise InvalidInput(f"verify_key must be {pinned}, got another from {url}; do not use that Compute")
+        if (pinned := told.get("fingerprint")) is not None and (
+            read_fingerprint("fingerprint", pinned) != compute_fingerprint(compute)
+        ):
+            raise InvalidInput(f"fingerprint must be {pinned}, got another from {url}; do not use that Compute")
         found.append(compute)
     return found
 
@@ -356,13 +349,6 @@ def _plan(model: Mapping[str, Any]) -> RegressionPlan:
         return RegressionPlan(tuple(features), target, y_bound, x_bound, norm, bool(model.get("intercept", True)))
     except KeyError as error:
         raise InvalidInput(f"model must have the entry {error.args[0]}, got none; add it to the study") from None
-
-
-def _token(text: str) -> bytes:
-    try:
-        return bytes.fromhex(text)
-    except ValueError:
-        raise InvalidInput("token must be 64 hexadecimal digits, got something else; copy it whole") from None
 
 
 def _write_tokens(path: Path, tokens: Mapping[str, tuple[bytes, int]]) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,13 +13,14 @@ from typing import Any
 import numpy as np
 
 from hubbub.arrays import Floats, finite_rows
-from hubbub.errors import whole
+from hubbub.errors import InvalidInput, PerhapsReleased, whole
 from hubbub.privacy import Budget, Population, Release, Unit, covered
 from hubbub.randomness import Randomness
 from hubbub.securesum import check_computes
 from hubbub.service.analyst import Analyst, find_compute, make_tokens, new_study
 from hubbub.service.client import Contributor, send_together
 from hubbub.service.outbox import Outbox
+from hubbub.service.records import RoundRecord
 from hubbub.service.signing import SigningKey
 from hubbub.service.web import Patience, Web
 from hubbub.statistics import Statistic
@@ -89,11 +91,19 @@ class NetworkEngine:
         return Population(clients, missing, false, samples, min(self.holds, samples), self.unit)
 
     def private_sum(self, rows: Floats, statistic: Statistic, noise_multiplier: float) -> Release:
-        """The noisy sum over the clients, through one round on the live nodes; or a refusal."""
+        """The noisy sum over the clients, through one round on the live nodes.
+
+        InvalidInput comes before the round is opened, RoundRefused where every Compute has signed its refusal. After
+        any other error, PerhapsReleased among them, the sum may be out.
+        """
         rows = finite_rows("rows", rows, statistic.columns)
         live = self._study(rows.shape[0])
         number = len(live.rounds)
         record = live.analyst.plan(number, statistic, noise_multiplier, f"round {number}", (), self.fraction_bits)
+        with _under_way():
+            return self._round(live, record, rows)
+
+    def _round(self, live: _Live, record: RoundRecord, rows: Floats) -> Release:
         live.analyst.open_round(record)
         live.rounds.append(record.label)
         for client, held in zip(live.clients, _parts(rows, self.holds), strict=True):
@@ -136,6 +146,15 @@ class NetworkEngine:
             for _ in pool.map(work, clients):
                 if self.tick is not None:
                     self.tick(1)
+
+
+@contextmanager
+def _under_way() -> Iterator[None]:
+    """Once a round is open, a bad value (of a Compute's reply, say) does not mean that nothing was released."""
+    try:
+        yield
+    except InvalidInput as error:
+        raise PerhapsReleased(f"{error}; the round was open by then, so its charge stays spent") from error
 
 
 def _parts(rows: Floats, size: int) -> Sequence[Floats]:

@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from hubbub.arrays import Floats
-from hubbub.errors import HubbubError, InvalidInput, RoundRefused
+from hubbub.errors import NOTHING_RELEASED, HubbubError
 from hubbub.iterative.plan import Plan
 from hubbub.models.rounds import Engine, series_of
 from hubbub.privacy import Entry, Ledger, Release
@@ -85,8 +85,8 @@ def train(
             false = max(false, release.protection.colluders)
             state = method.update(state, _standing_for_all(release, plan, step))
             tick(step + 1)
-    except (RoundRefused, InvalidInput):
-        if ledger is not None:  # what was not released is given back
+    except NOTHING_RELEASED:
+        if ledger is not None:  # what certainly was not released is given back
             spent = Entry(f"{method.label}, {releases} step(s)", plan.event(releases)) if releases else None
             ledger.exchange(charge, spent)
         raise

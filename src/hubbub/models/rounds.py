@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.arrays import Floats
-from hubbub.errors import InvalidInput, RoundRefused
+from hubbub.errors import NOTHING_RELEASED, InvalidInput
 from hubbub.privacy import Entry, GaussianEvent, Ledger, Population, Release
 from hubbub.privacy.report import Round
 from hubbub.statistics import Statistic
@@ -27,7 +27,8 @@ class Engine(Protocol):
     def private_sum(self, rows: Floats, statistic: Statistic, noise_multiplier: float) -> Release:
         """Sum the statistic over the rows (one client each), with noise_multiplier sensitivities of noise.
 
-        Raises InvalidInput or RoundRefused before anything is released.
+        Raises InvalidInput or RoundRefused only where nothing is released and nothing can be any more, since the
+        charge is then given back; an engine that cannot be sure raises something else, such as PerhapsReleased.
         """
         ...
 
@@ -72,7 +73,7 @@ def series_of(
 class Rounds:
     """The rounds of one fit, charged together: a fit that cannot be paid for to the end is not begun.
 
-    What was not released because the engine refused is given back; after any other error it counts as spent.
+    What certainly was not released (NOTHING_RELEASED) is given back; after any other error it counts as spent.
     """
 
     def __init__(self, engine: Engine, ledger: Ledger | None, plan: Sequence[tuple[str, float]]) -> None:
@@ -96,5 +97,5 @@ class Rounds:
         return release
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        if self._ledger is not None and isinstance(error, RoundRefused | InvalidInput):
+        if self._ledger is not None and isinstance(error, NOTHING_RELEASED):
             self._ledger.refund(self._due)

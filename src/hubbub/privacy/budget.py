@@ -9,8 +9,8 @@ from hubbub.errors import invalid
 
 SMALLEST_EPSILON = 1e-6  # below, the calibration would lose its digits
 SMALLEST_DELTA = 1e-15
-"""Noise is drawn in double precision, and no draw lies beyond 9.35 deviations, where a true normal lies with probability
-1e-20: a smaller delta would promise what the generator does not keep."""
+"""Noise is drawn in double precision, and no draw lies beyond 9.35 deviations, where a true normal lies with
+probability 1e-20: a smaller delta would promise what the generator does not keep."""
 
 
 @dataclass(frozen=True)

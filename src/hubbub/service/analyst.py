@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from hubbub.errors import InvalidInput, RoundRefused
+from hubbub.errors import InvalidInput, PerhapsReleased, RoundRefused
 from hubbub.privacy import Budget, Population, Release
 from hubbub.randomness import Randomness
 from hubbub.roles import combine_sums, decode_release, plan_round
@@ -23,17 +23,20 @@ from hubbub.service.records import (
     CloseRecord,
     ComputeRecord,
     InvitationRecord,
+    Results,
     RoundRecord,
     StudyRecord,
+    SumRequestRecord,
     check_client_name,
 )
+from hubbub.service.refusals import unsigned
 from hubbub.service.signing import KEY_BYTES, SigningKey
 from hubbub.service.web import Unreachable, Web
 from hubbub.statistics import Statistic
 from hubbub.statistics.preparation import Steps
 
 _INVITED_AT_ONCE = 5000
-_WAIT_FOR = ("agreement-under-way", "not-enough-reports", "round-open")
+_WAIT_FOR = ("agreement-under-way",)
 
 
 @dataclass(frozen=True)
@@ -109,23 +112,45 @@ class Analyst:
     def release(
         self, record: RoundRecord, *, setting: str = "network", randomness: Randomness | None = None
     ) -> Release:
-        """Wait for the sums of all Computes, check them, and add them up; RoundRefused where one refused."""
+        """Wait for the sums of all Computes, check them, and add them up.
+
+        RoundRefused where all Computes have signed their refusal, so that nothing is released and nothing will be;
+        PerhapsReleased where one says that it refused and not all have signed.
+        """
         role = record.checked(self.study)
-        sums = [decode_sum(self._sum(record, compute), compute.verify_key) for compute in self.study.computes]
+        sums = [
+            decode_sum(self._sum(record, position), compute.verify_key)
+            for position, compute in enumerate(self.study.computes)
+        ]
         words, present = combine_sums(role, record.number, sums)
         return decode_release(
             role.plan(record.number), words, present, computes=role.computes, setting=setting,
             sealed=role.keys[0].suite, randomness=randomness or Randomness.system(),
         )  # fmt: skip
 
-    def _sum(self, record: RoundRecord, compute: ComputeRecord) -> bytes:
+    def _sum(self, record: RoundRecord, position: int) -> bytes:
+        compute = self.study.computes[position]
         url = f"{compute.url}/v1/studies/{self.study.id}/rounds/{record.number}/sum"
         try:
-            return self.web.get(url, wait_for=_WAIT_FOR[:1]).content
+            if self.study.results == "public":
+                return self.web.get(url, wait_for=_WAIT_FOR).content
+            asked = SumRequestRecord(digest(self.study), digest(record), position, stamp(time.time()))
+            return self.web.post(url, sign_record(asked, self.key), wait_for=_WAIT_FOR).content
         except Problem as problem:
             if problem.code == "round-refused":
-                raise RoundRefused("refused", f"{compute.name} says: {problem}") from None
+                raise self._refusal(record, f"{compute.name} says: {problem}") from None
             raise
+
+    def _refusal(self, record: RoundRecord, said: str) -> RoundRefused | PerhapsReleased:
+        """What the word of one Compute that it refused amounts to, once all have been asked for their signatures."""
+        missing = unsigned(self.study, record.number, digest(record), self.web, _WAIT_FOR)
+        if not missing:
+            return RoundRefused("refused", f"{said}; every Compute has signed its refusal, nothing is released")
+        others = "; ".join(f"{name} has not signed a refusal ({why})" for name, why in missing.items())
+        return PerhapsReleased(
+            f"{said}; but {others}; so round {record.number} may be released and its charge stays spent until every "
+            "Compute has signed its refusal"
+        )
 
     def _everywhere(self, path: str, data: bytes, wait_for: Sequence[str] = (), least: int | None = None) -> None:
         """The same record to every Compute, at the same time; `least` of them must confirm (default: all)."""
@@ -168,9 +193,10 @@ def new_study(
     *,
     seconds: float,
     model: Mapping[str, Any] | None = None,
+    results: Results = "public",
 ) -> StudyRecord:
     """A study that ends in so many seconds from now."""
     return StudyRecord(
         title, population, tuple(computes), budget, stamp(time.time() + seconds), analyst.public(),
-        dict(model or {}), os.urandom(8).hex(),
+        dict(model or {}), os.urandom(8).hex(), results,
     )  # fmt: skip

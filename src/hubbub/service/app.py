@@ -23,7 +23,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hubbub.errors import HubbubError, MalformedMessage, whole
 from hubbub.securesum import OPENING_BYTES, split_reports
-from hubbub.service import agreement, faults, node, status
+from hubbub.service import agreement, answers, faults, node, status
 from hubbub.service.bodies import Bodies, Headers, header
 from hubbub.service.canonical import hexed, read_json
 from hubbub.service.caretaker import Caretaker
@@ -310,8 +310,23 @@ async def _rosters(face: Face, request: Request) -> Response:
 
 
 async def _sum(face: Face, request: Request) -> Response:
-    body = await asyncio.to_thread(agreement.released_sum, face.node, *_place(request))
+    return await _sum_for(face, request, None)
+
+
+async def _sum_request(face: Face, request: Request) -> Response:
+    return await _sum_for(face, request, await _body(face, request, JSON_TYPE))
+
+
+async def _sum_for(face: Face, request: Request, signed: bytes | None) -> Response:
+    place = _place(request)
+    await asyncio.to_thread(answers.check_reader, face.node, *place, signed)
+    body = await asyncio.to_thread(agreement.released_sum, face.node, *place)
     return Response(body, media_type=REPORT_TYPE)
+
+
+async def _refused(face: Face, request: Request) -> Response:
+    body = await asyncio.to_thread(answers.signed_refusal, face.node, *_place(request))
+    return Response(body, media_type=JSON_TYPE)
 
 
 async def _health(_: Face, __: Request) -> Response:
@@ -358,6 +373,8 @@ ROUTES: list[tuple[str, str, str, Any]] = [
     (f"{_ROUND}/close", "POST", "close", _close),
     (f"{_ROUND}/rosters", "POST", "roster", _roster_in),
     (f"{_ROUND}/sum", "GET", "sum", _sum),
+    (f"{_ROUND}/sum", "POST", "sum-request", _sum_request),
+    (f"{_ROUND}/refusal", "GET", "refusal", _refused),
     ("/v1/status", "GET", "status", _status),
     ("/v1/health", "GET", "health", _health),
     ("/v1/ready", "GET", "ready", _ready),

@@ -100,7 +100,8 @@ class Caretaker:
             log("agreement-waits", study=row.study[:16], round=row.number, code=code, detail=str(error)[:200])
             late = self._node.clock() - row.changed > self._node.limits.agreement_seconds
             if isinstance(error, Problem) and error.code in _FINAL:
-                await self._refuse(row, "other-refused", f"another Compute refused the round: {error}")
+                reason = "rolled-back" if error.code == "rolled-back" else "other-refused"
+                await self._refuse(row, reason, f"another Compute refused the round: {error}")
             elif late:
                 await self._refuse(row, "no-agreement", "a Compute did not answer in time; start a new round")
 
@@ -111,13 +112,22 @@ class Caretaker:
         """Give this Compute's signed roster, get the other's; pass the analyst's close on to one that missed it."""
         path = f"{peer.url}/v1/studies/{row.study}/rounds/{row.number}"
         try:
-            theirs = await self._post(f"{path}/rosters", own)
+            theirs = await self._give(f"{path}/rosters", own)
         except Problem as problem:
             if problem.code != "not-closed" or row.close is None:
                 raise
             await self._post(f"{path}/close", row.close)
-            theirs = await self._post(f"{path}/rosters", own)
+            theirs = await self._give(f"{path}/rosters", own)
         await asyncio.to_thread(agreement.receive_roster, self._node, row.study, row.number, theirs)
+
+    async def _give(self, url: str, own: bytes) -> bytes:
+        """The other's roster for ours. Where ours is the second one it was given, this database has been set back."""
+        try:
+            return await self._post(url, own)
+        except Problem as problem:
+            if problem.code == "second-roster":
+                raise Problem("rolled-back", "it holds another roster that this Compute has signed") from None
+            raise
 
     async def _post(self, url: str, body: bytes) -> bytes:
         return await self._ask("POST", url, content=body, headers={"content-type": JSON_TYPE})

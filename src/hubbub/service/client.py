@@ -15,16 +15,18 @@ from urllib.parse import quote
 import numpy as np
 
 from hubbub.arrays import Floats, finite_rows
-from hubbub.errors import InvalidInput, ReportRejected, RoundRefused, invalid
+from hubbub.errors import InvalidInput, ReportRejected, invalid
 from hubbub.privacy import SampledGaussianEvent, fits
 from hubbub.randomness import Randomness
 from hubbub.roles import Study, contribute
 from hubbub.securesum import Session, encode_report, join_reports, start_session
 from hubbub.service.canonical import canonical, check_signature, digest, read_json, read_signed
+from hubbub.service.fingerprints import analyst_fingerprint, compute_fingerprint
 from hubbub.service.messages import ENROL, REPORT_TYPE, enrol_parts, token_for
 from hubbub.service.outbox import Identity, Outbox, Parcel
 from hubbub.service.problems import Problem
 from hubbub.service.records import ComputeRecord, RoundRecord, StudyRecord, check_client_name
+from hubbub.service.refusals import unsigned
 from hubbub.service.web import Unreachable, Web
 from hubbub.statistics.preparation import prepare
 
@@ -50,6 +52,21 @@ class Contributor:
         self.study.check_current()
         if self.study.budget is None and not self.simulation:
             raise InvalidInput("study must have a budget, got a simulation, which protects nobody; do not take part")
+
+    def check_parties(self) -> None:
+        """Refuse another analyst or other Computes than those that were first agreed to in this outbox."""
+        self.outbox.check_parties(*self._parties())
+
+    def consent(self) -> None:
+        """Remember that the data holder has agreed to this study and its parties."""
+        self.outbox.agree(self.study.id, self.name, *self._parties())
+
+    def consented(self) -> bool:
+        """True where the data holder has agreed to this very study before."""
+        return self.outbox.agreed(self.study.id, self.name)
+
+    def _parties(self) -> tuple[str, list[str]]:
+        return analyst_fingerprint(self.study.analyst), [compute_fingerprint(each) for each in self.study.computes]
 
     @property
     def identity(self) -> Identity:
@@ -82,8 +99,8 @@ class Contributor:
     def contribute(self, record: RoundRecord, rows: Floats, sent: Callable[[int], None] | None = None) -> int:
         """Check the round, make the reports (or take those made before), store them, send them. Returns how many.
 
-        Raises RoundRefused or ReportRejected where a Compute says that they do not count, and Unreachable where one
-        did not answer: then the same call again sends the same bytes.
+        Raises ReportRejected where a Compute says that they do not count (it may still be that all of them count them),
+        and Unreachable where one did not answer: then the same call again sends the same bytes.
         """
         self.make(record, rows)
         return self.send(record, sent)
@@ -114,18 +131,28 @@ class Contributor:
     def _check_budget(self, event: SampledGaussianEvent) -> None:
         """A client keeps its own account: the study's budget must cover all rounds it takes part in.
 
-        A round that every Compute has refused costs nothing: the honest one among them never released its sum.
+        A round costs nothing where every Compute has signed its refusal: the honest one among them never releases its
+        sum. What Computes merely say gives nothing back.
         """
         before = self.outbox.spent(self.study.id, self.name)
         if self._affordable([*before.values(), event]):
             return
-        refused = refused_everywhere(self.study, self.web)
+        refused = self._refused()
         events = [event, *(spent for number, spent in before.items() if number not in refused)]
         if not self._affordable(events):
             raise InvalidInput(
                 f"budget must cover all rounds, got {self.study.budget} for {len(events)} which spend more; "
                 "do not take part in this one"
             )
+
+    def _refused(self) -> set[int]:
+        """The rounds that this client answered and of which it now holds the signed refusals of all Computes."""
+        answered = self.outbox.answered(self.study.id, self.name)
+        said = {each.record.number for each in rounds_at(self.study, self.web) if each.state == "refused"}
+        return {
+            number for number, mark in answered.items()
+            if number in said and not unsigned(self.study, number, mark, self.web)
+        }  # fmt: skip
 
     def _affordable(self, events: Sequence[SampledGaussianEvent]) -> bool:
         return self.study.budget is None or fits(events, self.study.budget)
@@ -193,7 +220,11 @@ def _refusals(reply: bytes, reports: int) -> dict[int, Problem]:
 def _plainly(problem: Problem, compute: str) -> Exception:
     """What the user is told when a Compute refuses."""
     if problem.code == "round-refused":
-        return RoundRefused("refused", f"{compute} says: {problem}; your data was deleted there and nothing released")
+        return ReportRejected(
+            problem.code,
+            f"{compute} says: {problem}; by its word your report is deleted there. This round counts in your own "
+            "account until every Compute has signed its refusal",
+        )
     if problem.code == "closed":
         return ReportRejected("closed", f"{compute} says: {problem}; your report is not counted in this round")
     return ReportRejected(problem.code, f"{compute} does not take the report ({problem.code}): {problem}")
@@ -230,12 +261,6 @@ def rounds_at(study: StudyRecord, web: Web) -> list[RoundStatus]:
     raise last
 
 
-def refused_everywhere(study: StudyRecord, web: Web) -> set[int]:
-    """The rounds that each of the Computes says it has refused."""
-    found = [rounds_of(study, compute, web) for compute in study.computes]
-    return set.intersection(*({each.record.number for each in there if each.state == "refused"} for there in found))
-
-
 def rounds_of(study: StudyRecord, compute: ComputeRecord, web: Web) -> list[RoundStatus]:
     """All rounds that one Compute knows; every signature is checked."""
     found = []
@@ -245,6 +270,33 @@ def rounds_of(study: StudyRecord, compute: ComputeRecord, web: Web) -> list[Roun
         check_signature(record, signature, study.analyst, "analyst")
         found.append(RoundStatus(record, signed, entry["state"], entry["reports"]))
     return found
+
+
+def promise(study: StudyRecord) -> list[str]:
+    """What the study promises to whoever takes part, against whom, and until when."""
+    if study.budget is None:
+        return ["nothing: the study has no budget, so it is a simulation, which protects nobody"]
+    people = study.population
+    unit = "each sample" if people.unit == "sample" else "all samples of a client together"
+    others = f"up to {people.colluders} clients that collude, " if people.colluders else ""
+    absent = f", whichever {people.dropouts} of the {people.clients} clients stay away" if people.dropouts else ""
+    return [
+        f"for {unit}, all rounds of the study together are {study.budget}-differentially private, also against "
+        f"the analyst together with {others}one more client and all but one of the {len(study.computes)} Computes "
+        f"above{absent}",
+        "clients that the analyst controls count among those who collude; if more do, less is promised",
+        "if all these Computes conspire, a sample is covered by nothing but the noise stated above",
+        "this machine keeps its own account: it takes part in no round with which all its rounds would exceed that",
+        f"the noisy sums are {_READERS[study.results]}",
+        f"the study ends at {study.deadline}",
+    ]
+
+
+_READERS = {
+    "public": "public: each Compute serves its own to whoever asks",
+    "analyst": "for the analyst, who may pass them on: each Compute serves its own to nobody else; but a later round's "
+    "record, which all parties see, may show something of the earlier sums",
+}
 
 
 def what_leaves(record: RoundRecord, role: Study, rows: Floats) -> list[str]:

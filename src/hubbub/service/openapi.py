@@ -101,6 +101,14 @@ OPERATIONS = (
         "get", f"{_R}/sum", "This Compute's signed sum, always the same bytes.", (_STUDY, _NUMBER),
         answer=(REPORT_TYPE, _BINARY),
     ),
+    Operation(
+        "post", f"{_R}/sum", "The same for the analyst, whose signed request every study takes; some take no other.",
+        (_STUDY, _NUMBER), {JSON_TYPE: _SIGNED}, answer=(REPORT_TYPE, _BINARY),
+    ),
+    Operation(
+        "get", f"{_R}/refusal", "This Compute's signature that it refused the round.", (_STUDY, _NUMBER),
+        answer=(JSON_TYPE, _SIGNED),
+    ),
     Operation("get", "/v1/status", "What the status page shows."),
     Operation("get", "/v1/health", "Alive.", answer=(JSON_TYPE, _STATUS)),
     Operation("get", "/v1/ready", "The database answers.", answer=(JSON_TYPE, _STATUS)),

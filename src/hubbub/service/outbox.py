@@ -30,6 +30,8 @@ CREATE TABLE IF NOT EXISTS rounds (study TEXT, client TEXT, number INTEGER, dige
 CREATE TABLE IF NOT EXISTS parcels (study TEXT, client TEXT, number INTEGER, compute INTEGER,
                                     body BLOB NOT NULL, sent INTEGER NOT NULL,
                                     PRIMARY KEY (study, client, number, compute));
+CREATE TABLE IF NOT EXISTS consents (study TEXT, client TEXT, analyst TEXT NOT NULL, computes TEXT NOT NULL,
+                                     PRIMARY KEY (study, client));
 """
 
 
@@ -95,6 +97,26 @@ class Outbox:
         parts = unpack_all(found[0][1])
         return Identity(SigningKey(found[0][0]), tuple(map(Session, parts[::2], parts[1::2])))
 
+    def check_parties(self, analyst: str, computes: Sequence[str]) -> None:
+        """Refuse an analyst or Computes (fingerprints) other than those that were first agreed to in this outbox."""
+        found = self._run("SELECT analyst, computes FROM consents ORDER BY rowid LIMIT 1", ())
+        now = (analyst, _joined(computes))
+        for what, got, before in zip(("analyst", "computes"), now, found[0] if found else now, strict=True):
+            if got != before:
+                raise InvalidInput(
+                    f"{what} must be {before}, to whom you agreed before, got {got}; do not take part, or, if you know "
+                    "them and mean another study, name another file with --outbox"
+                )  # fmt: skip
+
+    def agree(self, study: str, client: str, analyst: str, computes: Sequence[str]) -> None:
+        """Remember that the data holder has agreed to take part in this study, with these parties (fingerprints)."""
+        row = (study, client, analyst, _joined(computes))
+        self._run("INSERT OR IGNORE INTO consents VALUES (?, ?, ?, ?)", row, durable=True)
+
+    def agreed(self, study: str, client: str) -> bool:
+        """True where the data holder has agreed to this very study."""
+        return bool(self._run("SELECT 1 FROM consents WHERE study = ? AND client = ?", (study, client)))
+
     def enrolled(self, study: str, client: str) -> bool:
         """True where every Compute has confirmed the enrolment."""
         query = "SELECT enrolled FROM identities WHERE study = ? AND client = ?"
@@ -109,6 +131,11 @@ class Outbox:
         """What every round costs that the client has taken part in."""
         query = "SELECT number, noise_multiplier, probability FROM rounds WHERE study = ? AND client = ?"
         return {row[0]: SampledGaussianEvent(row[1], row[2]) for row in self._run(query, (study, client))}
+
+    def answered(self, study: str, client: str) -> dict[int, bytes]:
+        """The digest of every round that the client has made reports for."""
+        query = "SELECT number, digest FROM rounds WHERE study = ? AND client = ?"
+        return dict(self._run(query, (study, client)))
 
     def parcels(self, study: str, client: str, number: int, digest: bytes) -> list[Parcel]:
         """What was made for this round already; refuses a round that has changed since."""
@@ -158,3 +185,7 @@ class Outbox:
         with self._lock:
             self._db.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
             return self._db.execute(query, values).fetchall()
+
+
+def _joined(fingerprints: Sequence[str]) -> str:
+    return ", ".join(sorted(fingerprints))

@@ -1,4 +1,4 @@
-"""What the parties sign: the study, its rounds, the end of a round, and the rosters of the Computes.
+"""What the parties sign: the study, its rounds, the end of a round, rosters, refusals and requests for a sum.
 
 The study says who takes part and what may be spent. A round is a record of its own, bound to the study's digest,
 since what the second round sums depends on what the first one released (docs/decisions/0010).
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 from urllib.parse import urlsplit
 
 from hubbub.errors import InvalidInput, invalid, whole
@@ -33,6 +33,8 @@ from hubbub.statistics.preparation import MOST_STEPS, check_steps
 VERSION, STUDY_VERSION = 1, 2
 MOST_CLIENTS = 10_000_000
 MOST_ROUNDS = 1000
+Results = Literal["public", "analyst"]
+RESULTS: tuple[Results, ...] = ("public", "analyst")
 _MOST_MODEL_BYTES = 200_000
 
 
@@ -81,6 +83,8 @@ class StudyRecord:
     model: Content = field(default_factory=dict)
     nonce: str = ""
     """Tells apart two studies that are otherwise the same."""
+    results: Results = "public"
+    """Who is served the sums: everybody who reaches a Compute, or the analyst alone."""
 
     def __post_init__(self) -> None:
         text("title", self.title, 200)
@@ -90,6 +94,8 @@ class StudyRecord:
             if len({getattr(compute, what) for compute in self.computes}) != len(self.computes):
                 raise InvalidInput(f"computes must be distinct, got one {what} twice; each needs its own")
         instant("deadline", self.deadline)
+        if self.results not in RESULTS:
+            raise invalid("results", " or ".join(RESULTS), repr(self.results)[:40], "say who may read the sums")
         if len(canonical(self.model)) > _MOST_MODEL_BYTES:
             raise invalid("model", f"at most {_MOST_MODEL_BYTES} bytes", len(canonical(self.model)), "shorten it")
 
@@ -100,6 +106,7 @@ class StudyRecord:
             "hubbub": STUDY_VERSION, "title": self.title, **self._population(),
             "computes": [compute.content() for compute in self.computes], "budget": budget,
             "deadline": self.deadline, "analyst": self.analyst.hex(), "model": dict(self.model), "nonce": self.nonce,
+            "results": self.results,
         }  # fmt: skip
 
     def _population(self) -> dict[str, Any]:
@@ -124,6 +131,7 @@ class StudyRecord:
             analyst=hexed("analyst", content["analyst"], KEY_BYTES),
             model=content["model"],
             nonce=nonce if nonce == "" else text("nonce", nonce, 64),
+            results=content.get("results", "public"),
         )
 
     def check_current(self) -> None:
@@ -151,7 +159,9 @@ class EarlyStudyRecord(StudyRecord):
 
     def content(self) -> dict[str, Any]:
         """Plain JSON values, as 0.1 wrote them."""
-        return {**super().content(), "hubbub": VERSION}
+        content = {**super().content(), "hubbub": VERSION}
+        del content["results"]
+        return content
 
     def _population(self) -> dict[str, Any]:
         assert isinstance(self.population, EarlyPopulation)
@@ -307,6 +317,68 @@ class RosterRecord:
             whole("compute", content["compute"], 0, "count Computes from 0"), clients,
             text("event", content["event"], 64),
         )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class RefusalRecord:
+    """A Compute states that it has refused a round: it has not released its sum and never will."""
+
+    LABEL: ClassVar[bytes] = b"hubbub refusal v1"
+    study: bytes
+    round: bytes
+    """The digest of the round's record."""
+    number: int
+    compute: int
+    reason: str
+    event: str
+    """Of the signing Compute's audit log."""
+
+    def content(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {
+            "hubbub": VERSION, "study": self.study.hex(), "round": self.round.hex(), "number": self.number,
+            "compute": self.compute, "reason": self.reason, "event": self.event,
+        }  # fmt: skip
+
+    @classmethod
+    def of(cls, content: Content) -> Self:
+        """The record, or InvalidInput."""
+        _check_version(content)
+        return cls(
+            hexed("study", content["study"], 32), hexed("round", content["round"], 32),
+            whole("number", content["number"], 0, "count rounds from 0"),
+            whole("compute", content["compute"], 0, "count Computes from 0"),
+            text("reason", content["reason"], 64), text("event", content["event"], 64),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class SumRequestRecord:
+    """The analyst asks one Compute for its sum, at the time stated; no other Compute takes it."""
+
+    LABEL: ClassVar[bytes] = b"hubbub sum request v1"
+    study: bytes
+    round: bytes
+    """The digest of the round's record."""
+    compute: int
+    time: str
+
+    def __post_init__(self) -> None:
+        instant("time", self.time)
+
+    def content(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {
+            "hubbub": VERSION, "study": self.study.hex(), "round": self.round.hex(), "compute": self.compute,
+            "time": self.time,
+        }  # fmt: skip
+
+    @classmethod
+    def of(cls, content: Content) -> Self:
+        """The record, or InvalidInput."""
+        _check_version(content)
+        compute = whole("compute", content["compute"], 0, "count Computes from 0")
+        return cls(hexed("study", content["study"], 32), hexed("round", content["round"], 32), compute, content["time"])
 
 
 @dataclass(frozen=True)

@@ -284,6 +284,12 @@ def stored_sum(connection: Connection, study: str, number: int) -> bytes | None:
     return connection.execute(query).scalar_one_or_none()
 
 
+def refusal_event(connection: Connection, study: str, number: int) -> str | None:
+    """Under which event the audit log has the refusal of the round, if it was refused."""
+    refused = _round(tables.audit, study, number) & (tables.audit.c.kind == "round-refused")
+    return connection.execute(select(tables.audit.c.event).where(refused)).scalar_one_or_none()
+
+
 def ledger_events(connection: Connection, study: str) -> list[SampledGaussianEvent]:
     """What the study has been charged, oldest first."""
     query = select(tables.ledger).where(tables.ledger.c.study == study).order_by(tables.ledger.c.number)
