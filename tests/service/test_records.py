@@ -46,7 +46,7 @@ ROUND = RoundRecord(
 
 
 def test_a_study_is_the_same_bytes_everywhere():
-    assert STUDY.id == "cc9774b394b174ac2a5dcd9445e15629cd969bde59e19f657c5142466d5ddb21"
+    assert STUDY.id == "ceeb1bad32d845b925f8d64753402b09fa4cee277f9fa56ca259d32bfeb367cb"
     again = read_study(sign_record(STUDY, ANALYST))
     assert again == STUDY
     assert canonical(again.content()) == canonical(STUDY.content())

@@ -1,4 +1,4 @@
-"""Writes tests/vectors/v1/service.json: run it once per version of the service's records, never to make a test pass.
+"""Writes tests/vectors/v2/service.json: run it once per version of the service's records, never to make a test pass.
 
 Ed25519 is deterministic, so records are signed again in the tests and must give the same bytes.
 """
@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from hubbub.privacy import Budget
-from hubbub.roles import ComputeSum, plan_round
+from hubbub.privacy import Budget, Population
+from hubbub.roles import ComputeSum, Turnout, plan_round
 from hubbub.securesum import PublicKey
 from hubbub.service.canonical import digest, sign_record
 from hubbub.service.messages import (
@@ -26,15 +26,17 @@ from hubbub.service.records import (
     CloseRecord,
     ComputeRecord,
     InvitationRecord,
+    RefusalRecord,
     RosterRecord,
     RoundRecord,
     StudyRecord,
+    SumRequestRecord,
 )
 from hubbub.service.signing import SigningKey
 from hubbub.statistics import Means
 from hubbub.statistics.preparation import clip, shift
 
-PATH = Path(__file__).parent / "v1" / "service.json"
+PATH = Path(__file__).parent / "v2" / "service.json"
 ANALYST, COMPUTE, CLIENT = (SigningKey(bytes([k]) * 32) for k in (1, 2, 3))
 
 
@@ -46,10 +48,12 @@ def records() -> dict[str, tuple[object, SigningKey]]:
         for k, key in enumerate((COMPUTE, CLIENT))
     )
     model = {"kind": "none", "ä": [1.5, None]}
+    population = Population(50, 2, 3, samples=90, largest=7)
     study = StudyRecord(
-        "blood pressure ä", 50, 2, computes, Budget(1.0, 1e-5), "2030-01-01T00:00:00Z", ANALYST.public(), model, "7"
-    )
-    plan = plan_round(Means((1.0, 2.0)), 4.0, 50, 2)
+        "blood pressure ä", population, computes, Budget(1.0, 1e-5), "2030-01-01T00:00:00Z", ANALYST.public(), model, "7",
+        "analyst",
+    )  # fmt: skip
+    plan = plan_round(Means((1.0, 2.0)), 4.0, population)
     round_ = RoundRecord(
         digest(study), 0, Means((1.0, 2.0)).describe(), plan.fixed_point.fraction_bits, 4.0, plan.mechanism.sigma_client,
         "2029-12-31T00:00:00Z", "means", (shift([0.5, 0.0]), clip([1.0, 2.0])),
@@ -60,6 +64,8 @@ def records() -> dict[str, tuple[object, SigningKey]]:
         "round": (round_, ANALYST),
         "close": (CloseRecord(digest(study), digest(round_)), ANALYST),
         "roster": (RosterRecord(digest(study), digest(round_), 0, 0, ("a/0", "a/1", "b"), "e1"), COMPUTE),
+        "refusal": (RefusalRecord(digest(study), digest(round_), 0, 0, "too-few-clients", "e2"), COMPUTE),
+        "sum request": (SumRequestRecord(digest(study), digest(round_), 0, "2029-12-31T00:00:00Z"), ANALYST),
         "invitation": (InvitationRecord(digest(study), 0, (ClientRecord("a", token, 2),)), ANALYST),
     }
 
@@ -68,7 +74,7 @@ def content() -> dict[str, object]:
     found = records()
     study, round_ = found["study"][0], found["round"][0]
     role = round_.checked(study)
-    total = ComputeSum(role.digest, 0, 0, bytes(range(32)), 3, np.array([1, 2**64 - 1], dtype=np.uint64))
+    total = ComputeSum(role.digest, 0, 0, bytes(range(32)), Turnout(3, 5), np.array([1, 2**64 - 1], dtype=np.uint64))
     enrolment = enrol_parts(digest(study), 0, "a", 2, CLIENT.public(), bytes(range(80)))
     return {
         "records": {name: sign_record(record, key).decode() for name, (record, key) in found.items()},
