@@ -66,7 +66,7 @@ def test_fit_predict_round_trip(csv: Path, tmp_path: Path):
     model, plot = tmp_path / "model.json", tmp_path / "plot.png"
     out = hubbub("fit", csv, *BASE, "--tolerate", 4, "--computes", 5, "--out", model, "--plot", plot)
     assert out.returncode == 0, out.stderr
-    assert "T = 4 may collude or drop out" in out.stdout
+    assert "D = 4 may be missing and C = 4 may collude, both" in out.stdout
     assert "dose" in out.stdout
     assert plot.stat().st_size > 5000
     predicted = hubbub("predict", model, csv)
@@ -284,7 +284,7 @@ def test_explain_touches_no_data_and_says_what_it_costs(capsys: pytest.CaptureFi
         7.5,
     ]
     for method, labels in (("plain", ["regression"]), ("projected", ["deviations", "regression"])):
-        content = run_json(capsys, "explain", *options, "--method", method, "--tolerate", 99)
+        content = run_json(capsys, "explain", *options, "--method", method, "--dropouts", 60, "--colluders", 39)
         assert [r["label"] for r in content["rounds"]] == labels
         assert content["extra_variance_factor"] == pytest.approx(1000 / 900)
         regression = content["rounds"][-1]

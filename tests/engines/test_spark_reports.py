@@ -13,6 +13,7 @@ import pytest
 
 from hubbub.engines.spark_reports import _called_in_spark, mark, sum_reports
 from hubbub.errors import InvalidInput, RoundRefused
+from hubbub.privacy import Population
 from hubbub.randomness import Randomness
 from hubbub.roles import ComputeSum, accept, combine_sums, contribute, release, roster_digest, start_sessions
 from hubbub.securesum import Report, encode_report
@@ -61,7 +62,7 @@ def test_the_sums_are_those_of_the_role_word_for_word(session, stage: Stage, tmp
         theirs.append(release(accept(stage.compute(k), reports)[0], EVERYBODY)[1])
         assert same(ours[k], theirs[k])
         assert ours[k].roster == theirs[k].roster
-    assert combine_sums(stage.study, 0, ours)[1] == 6
+    assert combine_sums(stage.study, 0, ours)[1] == (6, 6)
 
 
 def test_only_the_roster_is_added_in_whatever_order(session, stage: Stage, tmp_path: Path):
@@ -96,7 +97,7 @@ def test_a_long_roster_can_stay_in_spark(session, stage: Stage, tmp_path: Path):
 def test_spark_orders_names_as_the_digest_does(session, stage: Stage):
     names = ("z", "a", "B", "é", "e\u0301", "\U0001f600", "\uffee", "a b", "aa", "中")
     frame = session.createDataFrame([(name,) for name in names], "client string")
-    study = dataclasses.replace(stage.study, clients=10, rounds=())
+    study = dataclasses.replace(stage.study, population=Population(10), rounds=())
     assert _called_in_spark(study, 0, frame, b"key").digest == roster_digest(study, 0, names)
 
 

@@ -70,7 +70,7 @@ def test_the_readmes_example(data):
     assert fitted.posterior_.sample(1000).shape == (1000, 3)
     assert fitted.privacy_.is_guarantee
     assert fitted.privacy_.epsilon == pytest.approx(1.0, rel=1e-6)
-    assert "T = 5 may collude or drop out" in str(fitted.privacy_)
+    assert "D = 5 may be missing and C = 5 may collude, both" in str(fitted.privacy_)
 
 
 @pytest.mark.parametrize("method", ["plain", "projected"])

@@ -71,7 +71,7 @@ def test_seed_reproduces_and_a_demonstration_says_what_it_is():
 @pytest.mark.parametrize(("change", "message"), [
     ({"clients": 1599}, r"clients must be in 3..1598, got clients=1599"), ({"clients": 2}, "clients must be in"),
     ({"repeats": 0}, "repeats must be at least 1"), ({"epsilon": 0}, "epsilon must be positive"),
-    ({"dropouts": 999}, "dropouts + colluders must be at most"), ({"computes": 1}, "computes must be a whole number in 2..1000"), ({"seed": -1}, "seed must be a whole number"),
+    ({"dropouts": 999}, r"dropouts \+ colluders must be at most"), ({"computes": 1}, "computes must be a whole number in 2..1000"), ({"seed": -1}, "seed must be a whole number"),
 ])  # fmt: skip
 def test_bad_configuration_is_one_line(change: dict[str, int], message: str):
     with pytest.raises(InvalidInput, match=message):
