@@ -228,7 +228,11 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         return float(super().score(X, y, sample_weight))
 
     def __getstate__(self) -> Any:
-        """In another process the ledger of an enclosing `with` block is charged too, or the pickle is refused."""
+        """An unfitted model takes the ledger of an enclosing `with` block along, or is refused if that is in memory.
+
+        On this machine the block is found without that (`privacy/blocks.py`). On another one the ledger's file must
+        be the same file, say on a shared drive.
+        """
         state = super().__getstate__()
         if not hasattr(self, "fit_") and self.ledger is None and current_ledger() is not None:
             state = {**state, "ledger": current_ledger()}
