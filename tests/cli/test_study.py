@@ -94,6 +94,24 @@ def test_contributing_shows_first_what_leaves_and_asks(folder: Path, capsys: pyt
     assert "samples must be 150, as clinic began the study, got samples=250" in failed(capsys, *wrong)
 
 
+def test_a_cell_that_is_no_number_keeps_nobody_away(folder: Path, capsys: pytest.CaptureFixture[str]):
+    """Staying away would tell; the data holder alone is told, with line and column, and never the value."""
+    study, file = folder / "study.json", folder / "clinic.csv"
+    run(capsys, "study", "create", folder / "study.toml")
+    run(capsys, "study", "open", study)
+    with open(folder / "study.tokens.csv") as tokens:
+        token = next(row["token"] for row in csv.DictReader(tokens) if row["client"] == "clinic")
+    lines = file.read_text().splitlines()
+    lines[7] = "0.1,very old,0.2,0.3"
+    file.write_text("\n".join(lines))
+    arguments = ["contribute", study, file, "--client", "clinic", "--yes", "--token", token, "--json"]
+    assert main([*map(str, arguments)]) == 0
+    out, said = capsys.readouterr()
+    assert json.loads(out)["rounds"] == [{"round": 0, "label": "columns", "samples": 150}]
+    assert "column dose in line 8 of" in " ".join(said.split())
+    assert "very old" not in out + said
+
+
 def test_a_refused_round_is_opened_again(folder: Path, capsys: pytest.CaptureFixture[str]):
     study = folder / "study.json"
     run(capsys, "study", "create", folder / "study.toml")

@@ -7,6 +7,7 @@ import os
 import sys
 import time
 import tomllib
+import warnings
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -17,8 +18,8 @@ from rich.table import Table
 from hubbub.cli.extras import needs_service
 from hubbub.cli.model import print_model
 from hubbub.cli.output import check_writable, console, errors, print_json
-from hubbub.cli.table import parse_ranges, read_table
-from hubbub.errors import InvalidInput, RoundRefused, invalid
+from hubbub.cli.table import not_numbers, parse_ranges, read_table
+from hubbub.errors import InvalidInput, OutOfDomainWarning, RoundRefused, invalid
 from hubbub.estimators.staged import RegressionPlan
 from hubbub.estimators.stored import INTERVALS, StoredModel
 from hubbub.models.scaled import LABELS
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from hubbub.service.web import Web
 
 _FIELDS = {"title", "clients", "tolerate", "epsilon", "delta", "days", "computes", "parties", "model"}
+_NAMED = 10  # cells that are no number, of which a data holder is told one by one
 
 
 def create(source: Path, out: Path | None, authority: Path | None, json: bool) -> None:
@@ -174,7 +176,7 @@ def contribute(
         from hubbub.service.outbox import Outbox
     study, web = _study(file), _web(authority)
     plan, _ = _model(study)
-    rows = read_table(data).numbers(list(plan.columns))
+    rows = _rows(data, list(plan.columns))
     person = Contributor(study, client, Outbox(outbox or file.with_suffix(f".{client}.outbox")), web, rows.shape[0])
     if token is not None:
         person.enrol(_token(token))
@@ -191,6 +193,22 @@ def contribute(
             break
     if json:
         print_json({"study": study.id, "client": client, "rounds": done})
+
+
+def _rows(data: Path, columns: list[str]) -> Any:
+    """The samples. What is no number does not stop them: staying away would tell the others that there is one."""
+    table = read_table(data)
+    rows = table.marked(columns)
+    wrong = not_numbers(table, columns, rows)
+    for place in wrong[:_NAMED]:
+        errors.print(f"Take care: {place} is no finite number, so that row counts as zero.", markup=False)
+    if wrong:
+        errors.print(
+            f"{len(wrong)} cell(s) like this: correct them if you can. This is said here only; nobody else learns it.",
+            markup=False,
+        )
+        warnings.simplefilter("ignore", OutOfDomainWarning)  # which says the same without line and column
+    return rows
 
 
 def _confirm(person: Any, record: Any, rows: Any, yes: bool) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from hubbub.arrays import Floats, finite_rows
+from hubbub.arrays import Floats, number_rows
 from hubbub.errors import whole
 from hubbub.privacy import Budget, Release, check_population
 from hubbub.randomness import Randomness
@@ -78,7 +78,7 @@ class NetworkEngine:
 
     def private_sum(self, rows: Floats, statistic: Statistic, noise_multiplier: float) -> Release:
         """The noisy sum over the clients, through one round on the live nodes; or a refusal."""
-        rows = finite_rows("rows", rows, statistic.columns)
+        rows = number_rows("rows", rows, statistic.columns)
         check_population(rows.shape[0], self.tolerated, self.holds)
         live = self._study(rows.shape[0])
         number = len(live.rounds)

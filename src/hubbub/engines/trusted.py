@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from hubbub.arrays import Floats, finite_rows
+from hubbub.arrays import Floats, number_rows
 from hubbub.privacy import (
     DistributedGaussian,
     GaussianEvent,
@@ -17,7 +17,7 @@ from hubbub.privacy import (
 )
 from hubbub.randomness import Randomness
 from hubbub.roles import vectors_of
-from hubbub.statistics import Statistic, probability_of, rows_at_once
+from hubbub.statistics import Statistic, probability_of, rows_at_once, tell_outside
 
 _CHUNK_ROWS = 4096
 
@@ -37,7 +37,8 @@ class TrustedAggregator:
 
     def private_sum(self, rows: Floats, statistic: Statistic, noise_multiplier: float) -> Release:
         """Exact sum plus Gaussian noise of standard deviation sigma_std."""
-        rows = finite_rows("rows", rows, statistic.columns)
+        rows = number_rows("rows", rows, statistic.columns)
+        tell_outside("rows", statistic, rows)
         check_population(rows.shape[0], 0)
         sigma = DistributedGaussian(noise_multiplier, statistic.sensitivity, rows.shape[0]).sigma_std
         value = np.zeros(statistic.dimension)

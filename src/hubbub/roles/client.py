@@ -10,13 +10,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hubbub.arrays import Floats, finite_rows
+from hubbub.arrays import Floats, number_rows
 from hubbub.errors import InvalidInput
 from hubbub.privacy import Budget, add_share, fits
 from hubbub.randomness import Randomness
 from hubbub.roles.selection import vectors_of
 from hubbub.roles.study import Study
 from hubbub.securesum import Context, Report, Session, Share, encode_share, seal, split, start_session
+from hubbub.statistics import tell_outside
 
 _AT_ONCE = 500  # samples of one client
 
@@ -34,7 +35,8 @@ def contribute(
 ) -> tuple[Report, ...]:
     """One sealed report for each Compute: all that ever leaves the client.
 
-    `sample` is one row, or a row for each sample that the client holds; each gets its own share of noise.
+    `sample` is one row, or a row for each sample that the client holds; each gets its own share of noise. A sample
+    outside the statistic's domain counts as zero, of which this process alone is warned (OutOfDomainWarning).
 
     With a `budget` the client refuses a study whose rounds together would spend more than that on its sample.
 
@@ -48,7 +50,8 @@ def contribute(
             "do not take part, or ask for more noise"
         )
     plan = study.plan(number)
-    rows = finite_rows("sample", np.atleast_2d(sample), plan.statistic.columns)
+    rows = number_rows("sample", np.atleast_2d(sample), plan.statistic.columns)
+    tell_outside(f"sample of {client}", plan.statistic, rows)
     words = np.zeros(plan.dimension, dtype=np.uint64)
     for start in range(0, rows.shape[0], _AT_ONCE):
         vectors = vectors_of(plan.statistic, rows[start : start + _AT_ONCE], randomness, hide=True)
