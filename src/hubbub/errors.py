@@ -13,6 +13,7 @@ HubbubError
 
 PrivacyLeakWarning      something private was used where only public values belong
 NotFiniteWarning        a client's vector was not finite, and it sent zero
+UntrustworthyWarning    a result that noise or shortened rows have made misleading, as far as can be told
 OutOfDomainWarning      a sample was none that the statistic knows (NaN, an unknown category), and counted as zero
 """
 
@@ -72,6 +73,10 @@ class PrivacyLeakWarning(UserWarning):
 
 class NotFiniteWarning(UserWarning):
     """A client's vector was NaN or infinite, so it sent zero; said where the client runs and nowhere else."""
+
+
+class UntrustworthyWarning(UserWarning):
+    """A result that must not be trusted, or of which it cannot be told; the text says why and what to do."""
 
 
 class OutOfDomainWarning(UserWarning):
