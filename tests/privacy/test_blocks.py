@@ -11,6 +11,7 @@ import textwrap
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from hubbub.engines.workers import POOL
 from hubbub.errors import HubbubError, InvalidInput
 from hubbub.privacy import blocks, current_ledger
 
+pytestmark = pytest.mark.filterwarnings("ignore::hubbub.errors.UntrustworthyWarning")  # 60 rows tell little
 BUDGET = Budget(1.0, 1e-5)
 ENGINE = LocalEngine(computes=2, workers=1)
 X = np.linspace(-1, 1, 60)[:, None]
@@ -31,14 +33,18 @@ def linear() -> PrivateLinearRegression:
     return PrivateLinearRegression(BUDGET, 1.0, 1.0, method="plain", engine=ENGINE)
 
 
+def logistic() -> PrivateLogisticRegression:
+    return PrivateLogisticRegression(BUDGET, steps=2, engine=ENGINE)
+
+
 FITS: dict[str, Callable[[], object]] = {
     "Bernoulli": lambda: Bernoulli().fit(Y, budget=BUDGET, engine=ENGINE),
-    "logistic regression": lambda: PrivateLogisticRegression(BUDGET, steps=2, engine=ENGINE).fit(X, Y),
+    "logistic regression": lambda: logistic().fit(X, Y),
     "linear regression": lambda: linear().fit(X, Y),
 }
 
 
-def attempt(what: str | PrivateLinearRegression) -> str:
+def attempt(what: Any) -> str:
     """Fits in whatever process this runs in: "fitted", or the error's name."""
     try:
         FITS[what]() if isinstance(what, str) else what.fit(X, Y)
@@ -47,6 +53,10 @@ def attempt(what: str | PrivateLinearRegression) -> str:
     return "fitted"
 
 
+REFITS: dict[str, Callable[[], Any]] = {
+    "linear regression, refitted": lambda: linear().fit(X, Y),
+    "logistic regression, refitted": lambda: logistic().fit(X, Y),
+}
 ONCE = ["BudgetExceeded", "BudgetExceeded", "BudgetExceeded", "fitted"]
 
 
@@ -62,18 +72,18 @@ def warm() -> Iterator[Parallel]:
         yield pool
 
 
-@pytest.mark.parametrize("what", [*FITS, "refitted"])
+@pytest.mark.parametrize("what", [*FITS, *REFITS])
 def test_four_fits_in_other_processes_are_charged_to_the_file_of_the_block(warm: Parallel, tmp_path: Path, what: str):
-    jobs = [linear().fit(X, Y) if what == "refitted" else what] * 4
+    jobs = [REFITS[what]() if what in REFITS else what] * 4
     with Ledger(BUDGET, tmp_path / "ledger.json") as ledger:
         assert outcomes(warm(delayed(attempt)(job) for job in jobs)) == ONCE
     assert len(Ledger.open(ledger.path).entries) == 1
     assert warm(delayed(attempt)("Bernoulli") for _ in range(2)) == ["fitted"] * 2, "the block is over"
 
 
-@pytest.mark.parametrize("what", [*FITS, "refitted"])
+@pytest.mark.parametrize("what", [*FITS, *REFITS])
 def test_fits_in_other_processes_are_refused_where_the_ledger_lives_in_memory(warm: Parallel, what: str):
-    jobs = [linear().fit(X, Y) if what == "refitted" else what] * 4
+    jobs = [REFITS[what]() if what in REFITS else what] * 4
     with Ledger(BUDGET) as ledger:
         found = warm(delayed(attempt)(job) for job in jobs)
     assert all(text.startswith("InvalidInput: ledger must live in a file") for text in found)
