@@ -150,15 +150,27 @@ def test_a_process_on_another_machine_is_refused_where_its_environment_names_a_b
     assert os.environ[blocks.VARIABLE] == "another-machine/17-4711"
 
 
-def test_nothing_is_left_behind_and_notes_of_the_dead_are_swept():
+def test_nothing_is_left_behind():
     folder = blocks._own_folder()
-    (folder / "1-4711").write_text("[]")
     with Ledger(BUDGET) as ledger, ledger:
         mine = folder / (blocks._name(os.getpid()) or "?")
         assert mine.exists()
-        assert not (folder / "1-4711").exists()
     assert not mine.exists()
     assert blocks.VARIABLE not in os.environ
+
+
+def test_the_note_of_a_process_that_died_inside_a_block_speaks_of_nobody_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """The parent's number with another time of birth: a number that was used again."""
+    tmp_path.chmod(0o700)
+    monkeypatch.setattr(blocks, "_folders", lambda: [tmp_path])
+    note = tmp_path / f"{os.getppid()}-4711"
+    note.write_text('[{"epsilon": 1.0, "delta": 1e-5, "path": null}]')
+    assert current_ledger() is None
+    note.rename(note.with_name(blocks._name(os.getppid()) or "?"))
+    with pytest.raises(InvalidInput, match="ledger must live in a file"):
+        current_ledger()
 
 
 def test_a_folder_that_somebody_else_can_write_to_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -88,14 +88,9 @@ def _new_note() -> _Announced:
             "block must be opened where processes can be told apart, got a system with neither /proc nor ps; "
             "pass ledger= to every fit"
         )
-    folder = _own_folder()
-    for old in folder.iterdir():  # of processes that died inside a block
-        pid = old.name.partition("-")[0]
-        if pid.isdecimal() and _name(int(pid)) != old.stem:
-            old.unlink(missing_ok=True)
-    before = os.environ.get(VARIABLE)
+    note, before = _own_folder() / name, os.environ.get(VARIABLE)
     os.environ[VARIABLE] = f"{socket.gethostname()}/{name}"
-    return _Announced(me, folder / name, before)
+    return _Announced(me, note, before)
 
 
 def _folders() -> list[Path]:
@@ -166,7 +161,11 @@ def _ancestors() -> Iterator[str]:
 
 
 def _name(pid: int) -> str | None:
-    """Number and time of birth, since numbers are used again; None for a process that does not run."""
+    """Number and time of birth, since numbers are used again; None for a process that does not run.
+
+    So the note of a process that died inside a block speaks of nobody else. It is left where it is: another container
+    may share the folder, and its processes cannot be told from dead ones.
+    """
     born = _born(pid)
     return None if born is None else f"{pid}-{born[1]}"
 
