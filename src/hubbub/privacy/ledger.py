@@ -117,6 +117,8 @@ class Ledger:
                 _announce_open()
             except BaseException:
                 _OPEN.pop()
+                with contextlib.suppress(OSError, InvalidInput):  # what stopped the block is said, not what follows
+                    _announce_open()
                 raise
         return self
 
