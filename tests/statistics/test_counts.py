@@ -1,4 +1,4 @@
-"""Counts and categories: out-of-range values are clipped or refused."""
+"""Counts and categories: counts out of range are clipped, an unknown category is in none of them."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ def test_one_hot_counts_each_category():
     assert OneHot(3).vectors(np.array([[0.0], [2.0], [2.0]])).sum(axis=0).tolist() == [1.0, 0.0, 2.0]
 
 
-@pytest.mark.parametrize("value", [-1.0, 3.0, 0.5])
-def test_unknown_category_is_one_line(value: float):
-    with pytest.raises(InvalidInput, match=r"category must be a whole number in 0..2, got category="):
-        OneHot(3).vectors(np.array([[value]]))
+@pytest.mark.parametrize("value", [-1.0, 3.0, 0.5, np.nan, np.inf, -1e300])
+def test_unknown_category_counts_for_none(value: float):
+    assert OneHot(3).vectors(np.array([[value], [1.0]])).tolist() == [[0.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
 
 
 def test_too_few_categories_is_one_line():

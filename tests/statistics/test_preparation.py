@@ -17,6 +17,15 @@ def test_steps_follow_one_another():
     assert ROWS[0, 0] == 3.0
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_a_row_that_is_not_finite_stays_so_and_leaves_the_others_alone(value: float):
+    steps = [shift([0.0, 0.0, 1.0]), shorten(1.0), clip([9.0, 9.0, 2.0]), constant()]
+    rows = np.vstack([ROWS, [[0.0, value, 1.0]]])
+    found = prepare(rows, steps)
+    assert np.isnan(found[2]).all()
+    np.testing.assert_array_equal(found[:2], prepare(ROWS, steps))
+
+
 @pytest.mark.parametrize(
     "steps",
     [

@@ -6,6 +6,7 @@ import getpass
 import os
 import sys
 import time
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,8 +14,8 @@ from hubbub.arrays import Floats
 from hubbub.cli.extras import needs_service
 from hubbub.cli.output import errors, print_json
 from hubbub.cli.study import signed_study, web_to
-from hubbub.cli.table import read_table
-from hubbub.errors import InvalidInput
+from hubbub.cli.table import not_numbers, read_table
+from hubbub.errors import InvalidInput, OutOfDomainWarning
 from hubbub.estimators.staged import RegressionPlan
 from hubbub.models.scaled import LABELS
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 TOKEN = "HUBBUB_TOKEN"
 """The environment variable that may hold the token."""
+_NAMED = 10  # cells that are no number, of which a data holder is told one by one
 
 
 class Expected(NamedTuple):
@@ -46,7 +48,7 @@ def contribute(
         from hubbub.service.outbox import Outbox
     study, pins = signed_study(file), Pins.of(*expected)
     pins.check(study)
-    rows = read_table(data).numbers(list(RegressionPlan.of(study.model).columns))
+    rows = _rows(data, list(RegressionPlan.of(study.model).columns))
     box = Outbox(outbox or file.with_suffix(f".{client}.outbox"))
     person = Contributor(study, client, box, web_to(authority), rows.shape[0])
     _check_before(person, pins, yes)
@@ -64,6 +66,22 @@ def contribute(
         done.append(_send(person, record, rows))
     if json:
         print_json({"study": study.id, "client": client, "rounds": done})
+
+
+def _rows(data: Path, columns: list[str]) -> Floats:
+    """The samples. What is no number does not stop them: staying away would tell the others that there is one."""
+    table = read_table(data)
+    rows = table.marked(columns)
+    wrong = not_numbers(table, columns, rows)
+    for place in wrong[:_NAMED]:
+        errors.print(f"Take care: {place} is no finite number, so that row counts as zero.", markup=False)
+    if wrong:
+        errors.print(
+            f"{len(wrong)} cell(s) like this: correct them if you can. This is said here only; nobody else learns it.",
+            markup=False,
+        )
+        warnings.simplefilter("ignore", OutOfDomainWarning)  # which says the same without line and column
+    return rows
 
 
 def _check_before(person: Contributor, pins: Pins, yes: bool) -> None:

@@ -10,9 +10,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-
-from hubbub.arrays import Floats
 from hubbub.cli.cover import Cover
 from hubbub.cli.model import plot_model, print_model
 from hubbub.cli.output import PICTURES, check_distinct, check_writable, console, errors, print_json, progress
@@ -60,8 +57,6 @@ def run(
     names = _feature_names(features, target, table.columns if isinstance(table, SparkTable) else table.header)
     data = _in_spark(table, names, target) if isinstance(table, SparkTable) else _at_hand(table, names, target)
     not_counted = cover.population(data.clients).not_counted
-    if engine == "local":
-        _check_constant(names, data.X)
     scales = None if prior_scale is None else parse_numbers(prior_scale, names, "prior_scale")
 
     x_ranges = None if x_bound is None else parse_ranges(x_bound, names)
@@ -178,13 +173,6 @@ def _feature_names(features: str | None, target: str, header: Sequence[str]) -> 
     if not names or target in names or len(set(names)) != len(names):
         raise invalid("features", "at least one distinct column besides the target", features, "name the columns")
     return names
-
-
-def _check_constant(names: list[str], X: Floats) -> None:
-    constant = np.flatnonzero(np.ptp(X, axis=0) == 0)
-    if constant.size:
-        name = names[constant[0]]
-        raise InvalidInput(f"column {name} must vary, got one value throughout; leave it out with --features")
 
 
 def _ledger(path: Path | None, total_epsilon: float | None, budget: Budget) -> Ledger | None:

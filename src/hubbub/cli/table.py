@@ -26,30 +26,22 @@ class Table:
     """The line of the file at which each row ends."""
 
     def numbers(self, names: Sequence[str]) -> Floats:
-        """(n, len(names)) finite numbers of these columns."""
+        """(n, len(names)) finite numbers of these columns, or one line that says where there is something else."""
+        return _finite(self, names)
+
+    def marked(self, names: Sequence[str]) -> Floats:
+        """(n, len(names)) numbers of these columns, NaN where a cell is none."""
         return np.column_stack([self._column(name) for name in names])
+
+    def place(self, row: int) -> str:
+        """Where the file has this row."""
+        return f"line {self.lines[row]} of {self.path}"
 
     def _column(self, name: str) -> Floats:
         if name not in self.header:
             raise InvalidInput(f"column must be one of {', '.join(self.header)}, got column={name}; check the spelling")
         position = self.header.index(name)
-        values = np.empty(len(self.cells))
-        for number, row in enumerate(self.cells):
-            values[number] = self._number(name, number, row[position])
-        return values
-
-    def _number(self, name: str, number: int, cell: str) -> float:
-        try:
-            value = float(cell)
-        except ValueError:
-            value = float("nan")
-        if not np.isfinite(value):
-            what = "empty" if not cell.strip() else repr(cell)
-            raise InvalidInput(
-                f"column {name} must hold finite numbers, got {what} in line {self.lines[number]} of {self.path}; "
-                "correct or drop that row, or leave the column out"
-            )
-        return value
+        return np.array([_number(row[position]) for row in self.cells])
 
 
 @dataclass(frozen=True)
@@ -61,7 +53,15 @@ class ParquetTable:
     file: Any
 
     def numbers(self, names: Sequence[str]) -> Floats:
-        """(n, len(names)) finite numbers of these columns."""
+        """(n, len(names)) finite numbers of these columns, or one line that says where there is something else."""
+        return _finite(self, names)
+
+    def place(self, row: int) -> str:
+        """Where the file has this row."""
+        return f"row {row + 1} of {self.path}"
+
+    def marked(self, names: Sequence[str]) -> Floats:
+        """(n, len(names)) numbers of these columns, NaN where there is none."""
         from hubbub.engines.spark_task import arrow_blocks
 
         for name in names:
@@ -71,6 +71,30 @@ class ParquetTable:
                 )
         blocks = list(arrow_blocks(self.file.to_batches(columns=list(names)), names))
         return np.vstack([np.empty((0, len(names))), *blocks])
+
+
+def _number(cell: str) -> float:
+    try:
+        value = float(cell)
+    except ValueError:
+        return float("nan")
+    return value if np.isfinite(value) else float("nan")
+
+
+def not_numbers(table: Table | ParquetTable, names: Sequence[str], rows: Floats) -> list[str]:
+    """Where the table has something else than a finite number: the place, never what stands there."""
+    return [f"column {names[column]} in {table.place(row)}" for row, column in np.argwhere(np.isnan(rows))]
+
+
+def _finite(table: Table | ParquetTable, names: Sequence[str]) -> Floats:
+    rows = table.marked(names)
+    if np.isnan(rows).any():
+        column, _, place = not_numbers(table, names, rows)[0].partition(" in ")
+        raise InvalidInput(
+            f"{column} must hold finite numbers, got something else in {place}; "
+            "correct or drop that row, or leave the column out"
+        )
+    return rows
 
 
 def _read_parquet(path: Path) -> ParquetTable:

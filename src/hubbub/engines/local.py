@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.arrays import Floats, Words, check_finite, finite_rows, number_rows
+from hubbub.arrays import Floats, Words, number_rows
 from hubbub.engines.series import Series
 from hubbub.engines.worker import MOST_SUMS, SLOT_WORDS
 from hubbub.engines.workers import POOL, NotForWorkers, Selection, Tick, cores
@@ -30,7 +30,7 @@ from hubbub.securesum import (
     clients_at_once,
     combine,
 )
-from hubbub.statistics import Statistic, rows_at_once
+from hubbub.statistics import Statistic, rows_at_once, tell_outside, warn_outside
 
 _ONE_SLICE = 1 << 19  # words of all vectors together, up to which one slice and one stream serve the whole round
 _FAULTS = ("absent", "lost_halfway", "colluders")
@@ -103,7 +103,8 @@ class LocalEngine:
 
     def series(self, rows: Floats, statistic: Statistic, noise_multiplier: float, clients: int | None = None) -> Series:
         """Many rounds over the same rows, planned once; `clients` of them a round where not all take part."""
-        rows = finite_rows("rows", rows, statistic.columns)
+        rows = number_rows("rows", rows, statistic.columns)
+        tell_outside("rows", statistic, rows)
         if clients is not None and self.holds > 1:
             raise InvalidInput(
                 "selection must be 'self' where clients hold several samples, got 'trainer'; "
@@ -126,13 +127,11 @@ class LocalEngine:
         return engine
 
     def _round(self, plan: RoundPlan, rows: Floats, checked: bool = False) -> Release:
-        """One round as planned; `checked` rows are known to be finite."""
+        """One round as planned; whoever runs it has been told of `checked` rows."""
         population = plan.mechanism.population
         present = self._present(population.clients)
         check_turnout(population, int(present.sum()))
         suite = self._suite()
-        if suite is not None:
-            check_finite("rows", rows)
         words = (
             combine(self.compute_sums(plan, rows, checked)) if suite is None else self._sealed_sum(plan, rows, suite)
         )
@@ -160,7 +159,7 @@ class LocalEngine:
         count = self._worker_count(plan, rows)
         if count > 1:
             try:
-                return POOL.use(
+                sums, outside = POOL.use(
                     count,
                     lambda workers: workers.sums(
                         plan, rows, self._slices(plan, rows), self.computes, self.shares, self._tick
@@ -168,11 +167,11 @@ class LocalEngine:
                 )
             except NotForWorkers:
                 pass  # a statistic that only this process knows
-            except InvalidInput:
-                check_finite("rows", rows)  # which names the row among all, not in its slice
-                raise
+            else:
+                warn_outside("rows", plan.statistic, 0 if checked else outside, rows.shape[0])
+                return sums
         if not checked:
-            check_finite("rows", rows)
+            tell_outside("rows", plan.statistic, rows)
         silent = np.zeros(plan.mechanism.population.clients, dtype=bool)
         silent[list(self.colluders)] = True
         silent_rows = np.repeat(silent, self.holds)[: rows.shape[0]]

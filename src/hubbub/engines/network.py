@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from hubbub.arrays import Floats, finite_rows
+from hubbub.arrays import Floats, number_rows
 from hubbub.errors import InvalidInput, PerhapsReleased, whole
 from hubbub.privacy import Budget, Population, Release, Unit, covered
 from hubbub.randomness import Randomness
@@ -96,7 +96,7 @@ class NetworkEngine:
         InvalidInput comes before the round is opened, RoundRefused where every Compute has signed its refusal. After
         any other error, PerhapsReleased among them, the sum may be out.
         """
-        rows = finite_rows("rows", rows, statistic.columns)
+        rows = number_rows("rows", rows, statistic.columns)
         live = self._study(rows.shape[0])
         number = len(live.rounds)
         record = live.analyst.plan(number, statistic, noise_multiplier, f"round {number}", (), self.fraction_bits)

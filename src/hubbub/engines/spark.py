@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from hubbub.arrays import Floats, Words, finite_rows
+from hubbub.arrays import Floats, Words, number_rows
 from hubbub.engines.series import Series
 from hubbub.engines.spark_session import Progress, spark_session, watched
 from hubbub.engines.spark_table import SparkTable
@@ -16,7 +16,7 @@ from hubbub.privacy import Population, Release, covered
 from hubbub.randomness import Randomness
 from hubbub.roles import RoundPlan, Turnout, check_turnout, decode_release, plan_round
 from hubbub.securesum import Sharing, check_computes, check_sharing, combine
-from hubbub.statistics import Statistic
+from hubbub.statistics import Statistic, warn_outside
 
 if TYPE_CHECKING:
     from pyspark import RDD
@@ -120,6 +120,7 @@ class SparkEngine:
             record = only_record(summed(table.records(task)))
         if record.problem is not None:
             raise InvalidInput(record.problem)
+        warn_outside("rows", plan.statistic, record.outside, record.clients)
         return record.words.reshape(self.computes, plan.dimension), record.clients
 
     def warm_up(self) -> None:
@@ -133,7 +134,7 @@ class SparkEngine:
         if hasattr(rows, "mapInArrow"):
             rows = SparkTable(rows, tuple(rows.columns))
         if not isinstance(rows, SparkTable):
-            return self._parallelised(finite_rows("rows", rows, statistic.columns))
+            return self._parallelised(number_rows("rows", rows, statistic.columns))
         columns = len(rows.columns) if rows.width is None else rows.width
         if columns != statistic.columns:
             bound = f"an array with {statistic.columns} columns"
@@ -170,7 +171,7 @@ def only_record(records: DataFrame) -> Record:
     rows = records.collect()
     if len(rows) != 1:
         raise HubbubError(f"Spark must hand over one record, got {len(rows)}; nothing was released")
-    return Record.of(bytes(rows[0].words), rows[0].clients, rows[0].problem)
+    return Record.of(bytes(rows[0].words), rows[0].clients, rows[0].problem, rows[0].outside)
 
 
 def summed(records: DataFrame) -> DataFrame:

@@ -13,18 +13,20 @@ from typing import Any
 
 import numpy as np
 
-from hubbub.arrays import Floats, Words, finite_rows
+from hubbub.arrays import Floats, Words, number_rows, rows_not_finite
 from hubbub.errors import InvalidInput
 from hubbub.randomness import Randomness
 from hubbub.roles import RoundPlan, share_out
 from hubbub.securesum import Sharing, Tally
+from hubbub.statistics import outside
 
-SCHEMA = "part bigint, words binary, clients bigint, problem string"
-"""A record as a row: where it was made, its words, how many clients are in them, or why there are none."""
+SCHEMA = "part bigint, words binary, clients bigint, problem string, outside bigint"
+"""A record as a row: where it was made, its words, how many clients are in them, or why there are none; and how many
+of these clients count as zero, because their sample is outside the domain."""
 
 Step = Callable[[Floats], Floats]
 """What is done to a block of rows before the statistic sees it."""
-Row = tuple[int, bytes, int, str | None]
+Row = tuple[int, bytes, int, str | None, int]
 
 
 @dataclass(frozen=True)
@@ -34,20 +36,21 @@ class Record:
     words: Words = field(repr=False)
     clients: int
     problem: str | None = None
+    outside: int = 0
 
     def row(self, part: int) -> Row:
         """The values of SCHEMA."""
-        return part, self.words.tobytes(), self.clients, self.problem
+        return part, self.words.tobytes(), self.clients, self.problem, self.outside
 
     @classmethod
-    def of(cls, words: bytes, clients: int, problem: str | None) -> Record:
+    def of(cls, words: bytes, clients: int, problem: str | None, outside: int) -> Record:
         """Back from a row's values."""
-        return cls(np.frombuffer(words, dtype=np.uint64), clients, problem)
+        return cls(np.frombuffer(words, dtype=np.uint64), clients, problem, outside)
 
 
 @dataclass(frozen=True)
 class ShareOut:
-    """The clients' road over one partition: check, prepare, share out. Sent to the workers as it is.
+    """The clients' road over one partition: prepare, share out. Sent to the workers as it is.
 
     Without a key every call draws from a stream of its own, keyed by the operating system of the machine it runs on;
     with one (a simulation) the stream depends on the key and the partition alone.
@@ -60,17 +63,20 @@ class ShareOut:
     steps: tuple[Step, ...] = ()
 
     def record(self, part: int, blocks: Iterable[Floats]) -> Record:
-        """The M sums over all blocks of a partition. A bad row makes it a problem: nothing of the others is shown."""
+        """The M sums over all blocks of a partition; a block that does not fit the plan makes it a problem."""
         stream = self._stream(part)
         tally = Tally(self.computes, self.plan.dimension, stream, self.sharing)
-        clients = 0
+        clients = zeros = 0
         try:
             for block in blocks:
-                share_out(self.plan, self._prepared(block), tally, stream)
+                rows = self._prepared(block)
+                wrong = outside(self.plan.statistic, rows)
+                zeros += 0 if wrong is None else int(wrong.sum())
+                share_out(self.plan, rows, tally, stream)
                 clients += block.shape[0]
         except InvalidInput as error:
             return Record(np.zeros(0, dtype=np.uint64), 0, str(error))
-        return Record(tally.sums.reshape(-1), clients)
+        return Record(tally.sums.reshape(-1), clients, outside=zeros)
 
     def _prepared(self, block: Floats) -> Floats:
         for step in self.steps:
@@ -86,39 +92,40 @@ class ShareOut:
 def added(records: Iterable[Record]) -> Record | None:
     """All records as one, or None where there are none; one problem is enough to spoil the whole."""
     total: Words | None = None
-    clients, problem = 0, None
+    clients, zeros, problem = 0, 0, None
     for record in records:
         problem = problem or record.problem
+        clients, zeros = clients + record.clients, zeros + record.outside
         if problem is not None:
-            total, clients = np.zeros(0, dtype=np.uint64), 0
+            total, clients, zeros = np.zeros(0, dtype=np.uint64), 0, 0
         elif total is None:
-            total, clients = record.words.copy(), record.clients
+            total = record.words.copy()
         else:
             total += record.words
-            clients += record.clients
-    return None if total is None else Record(total, clients, problem)
+    return None if total is None else Record(total, clients, problem, zeros)
 
 
 def array_blocks(blocks: Iterable[object], columns: int) -> Iterator[Floats]:
-    """NumPy blocks, each checked; a number that is not finite is named with its column."""
+    """NumPy blocks; what is not finite becomes NaN, which no later step turns into a number."""
     for block in blocks:
-        try:
-            yield finite_rows("rows", block, columns)
-        except InvalidInput as error:
-            raise InvalidInput(f"{error} (row numbers count within a block)") from None
+        yield _marked(number_rows("rows", block, columns))
 
 
 def arrow_blocks(batches: Iterable[Any], names: Sequence[str]) -> Iterator[Floats]:
-    """Arrow batches as (n, columns) numbers; text is read as numbers, and what is not finite is named."""
+    """Arrow batches as (n, columns) numbers; text is read as numbers, and what is not finite becomes NaN."""
     for batch in batches:
         rows = np.empty((batch.num_rows, len(names)))
         for position, name in enumerate(names):
             rows[:, position] = _numbers(name, batch.column(position))
-        yield rows
+        yield _marked(rows)
+
+
+def _marked(rows: Floats) -> Floats:
+    return rows if rows_not_finite(rows) is None else np.where(np.isfinite(rows), rows, np.nan)
 
 
 def _numbers(name: str, column: Any) -> Floats:
-    """One Arrow column as finite numbers, or one line that names the column and the value."""
+    """One Arrow column as numbers, or one line that says that its kind is none."""
     import pyarrow as pa  # type: ignore[import-untyped]  # ships no types
 
     text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
@@ -126,13 +133,6 @@ def _numbers(name: str, column: Any) -> Floats:
         values = _parsed(column) if text else column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     except pa.ArrowException:
         raise InvalidInput(f"column {name} must hold numbers, got {column.type}; convert it or leave it out") from None
-    bad = np.flatnonzero(~np.isfinite(values))
-    if bad.size:
-        cell = column[int(bad[0])].as_py()
-        what = "empty" if cell is None or not str(cell).strip() else repr(cell)
-        raise InvalidInput(
-            f"column {name} must hold finite numbers, got {what}; correct or drop that row, or leave the column out"
-        )
     return np.asarray(values, dtype=np.float64)
 
 
@@ -157,13 +157,16 @@ def records_of(batches: Iterable[Any]) -> Iterator[Record]:
     """The records in Arrow batches of SCHEMA."""
     for batch in batches:
         for row in batch.to_pylist():
-            yield Record.of(row["words"], row["clients"], row["problem"])
+            yield Record.of(row["words"], row["clients"], row["problem"], row["outside"])
 
 
 def as_batch(part: int, record: Record) -> Any:
     """One record as an Arrow batch of SCHEMA."""
     import pyarrow as pa
 
-    fields = [("part", pa.int64()), ("words", pa.binary()), ("clients", pa.int64()), ("problem", pa.string())]
+    fields = [
+        ("part", pa.int64()), ("words", pa.binary()), ("clients", pa.int64()), ("problem", pa.string()),
+        ("outside", pa.int64()),
+    ]  # fmt: skip
     columns = [pa.array([value], kind) for value, (_, kind) in zip(record.row(part), fields, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))

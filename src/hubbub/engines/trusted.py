@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from hubbub.arrays import Floats, finite_rows
+from hubbub.arrays import Floats, number_rows
 from hubbub.privacy import DistributedGaussian, Population, Protection, Release, SampledGaussianEvent
 from hubbub.randomness import Randomness
 from hubbub.roles import choose_bits, sensitivity_on_grid, vectors_of
 from hubbub.securesum import FixedPoint
-from hubbub.statistics import Statistic, probability_of, rows_at_once
+from hubbub.statistics import Statistic, probability_of, rows_at_once, tell_outside
 
 _CHUNK_ROWS = 4096
 
@@ -36,7 +36,8 @@ class TrustedAggregator:
 
     def private_sum(self, rows: Floats, statistic: Statistic, noise_multiplier: float) -> Release:
         """The sum plus Gaussian noise of standard deviation sigma_std, both rounded to the grid."""
-        rows = finite_rows("rows", rows, statistic.columns)
+        rows = number_rows("rows", rows, statistic.columns)
+        tell_outside("rows", statistic, rows)
         population = self.population(rows.shape[0])
         mechanism = DistributedGaussian(noise_multiplier, statistic.sensitivity, population)
         grid = None

@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from hubbub.arrays import Floats, check_finite
+from hubbub.arrays import Floats
 from hubbub.errors import HubbubError, InvalidInput
 from hubbub.randomness import Randomness
 from hubbub.roles import RoundPlan, share_out
 from hubbub.securesum import Sharing, Tally
+from hubbub.statistics import outside
 
 SLOTS, SLOT_WORDS = 2, 1 << 21
 """Shared memory of a worker: it computes on one slot of 16 MB while the next is being filled."""
@@ -42,14 +43,17 @@ class Worker:
         self._plan = plan
         self._tally = Tally(computes, plan.dimension, self._system, sharing)
 
-    def add(self, slot: int, shape: tuple[int, int], key: bytes | None) -> tuple[int, int]:
-        """Share out the rows in a slot; a simulation brings its stream's key along."""
+    def add(self, slot: int, shape: tuple[int, int], key: bytes | None) -> tuple[int, int, int]:
+        """Share out the rows in a slot; a simulation brings its stream's key along.
+
+        The answer is the slot, its clients, and how many of them count as zero because their sample is no number.
+        """
         stream = self._system if key is None else Randomness(key, "simulation")
         rows = self._slots[slot, : shape[0] * shape[1]].reshape(shape)
-        check_finite("rows", rows)
+        wrong = outside(self._plan.statistic, rows)
         self._tally.randomness = stream
         share_out(self._plan, rows, self._tally, stream)
-        return slot, shape[0]
+        return slot, shape[0], 0 if wrong is None else int(wrong.sum())
 
     def end(self) -> bool:
         """What each Compute has added up, laid down where the rows were."""

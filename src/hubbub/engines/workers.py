@@ -59,6 +59,7 @@ class _Link:
             self.process = subprocess.Popen(command, pass_fds=descriptors, stdin=subprocess.DEVNULL, env=settings)
         self.slots = slots_in(self._memory)
         self.free = list(range(SLOTS))
+        self.outside = 0
 
     def send(self, *message: object) -> None:
         self.pipe.send(message)
@@ -78,8 +79,9 @@ class _Link:
 
     def take_back(self, tick: Tick) -> None:
         """Wait for a slice to be done."""
-        slot, clients = self.receive()
+        slot, clients, outside = self.receive()
         self.free.append(slot)
+        self.outside += outside
         tick(clients)
 
     def close(self) -> None:
@@ -107,8 +109,13 @@ class Workers:
         computes: int,
         sharing: Sharing,
         tick: Tick,
-    ) -> Words:
-        """(M, d): what each Compute adds up over all slices, each with the key of its stream in a simulation."""
+    ) -> tuple[Words, int]:
+        """(M, d): what each Compute adds up over all slices, each with the key of its stream in a simulation.
+
+        And how many samples were outside the statistic's domain.
+        """
+        for link in self._links:
+            link.outside = 0
         self._begin(plan, computes, sharing)
         for selection, key in slices:
             self._free_link(tick).give(rows[selection], key)
@@ -120,7 +127,7 @@ class Workers:
         for link in self._links:
             link.receive()
             total += link.slots.reshape(-1)[: total.size].view(np.uint64)
-        return total.reshape(computes, plan.dimension)
+        return total.reshape(computes, plan.dimension), sum(link.outside for link in self._links)
 
     def peak_bytes(self) -> int:
         """The most memory each has held since this was last asked, together."""

@@ -16,7 +16,7 @@ from hubbub.arrays import Floats, finite_rows
 from hubbub.engines import LocalEngine
 from hubbub.engines.spark import SparkEngine
 from hubbub.engines.spark_table import SparkTable
-from hubbub.errors import InvalidInput, PrivacyLeakWarning, invalid
+from hubbub.errors import PrivacyLeakWarning, invalid
 from hubbub.estimators.intervals import intervals
 from hubbub.estimators.release import RegressionRelease, checked_prior
 from hubbub.estimators.summary import Summary, feature_names, summary_of, to_arviz
@@ -112,7 +112,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         """Run the private rounds over the rows (one client each) and form the posterior.
 
         X can be a SparkTable and y the name of its target column: its rows stay where they are, and are not looked
-        at beyond the rounds (method "auto", public bounds).
+        at beyond the rounds (method "auto", public bounds); a row that is not finite counts as zero there. Arrays
+        that are not finite are refused, as in scikit-learn: whoever sees that a fit failed learns that.
         """
         budget = self._checked_budget()
         rows = self._table(X, y) if isinstance(X, SparkTable) else self._rows(X, y)
@@ -227,7 +228,11 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         return float(super().score(X, y, sample_weight))
 
     def __getstate__(self) -> Any:
-        """In another process the ledger of an enclosing `with` block is charged too, or the pickle is refused."""
+        """An unfitted model takes the ledger of an enclosing `with` block along, or is refused if that is in memory.
+
+        On this machine the block is found without that (`privacy/blocks.py`). On another one the ledger's file must
+        be the same file, say on a shared drive.
+        """
         state = super().__getstate__()
         if not hasattr(self, "fit_") and self.ledger is None and current_ledger() is not None:
             state = {**state, "ledger": current_ledger()}
@@ -276,9 +281,6 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
             self, X, y, dtype=np.float64, y_numeric=True, ensure_all_finite=False, ensure_min_samples=2
         )
         X, y = finite_rows("X", X), np.asarray(y, dtype=np.float64)[:, None]
-        constant = np.flatnonzero(np.ptp(X, axis=0) == 0)
-        if constant.size:
-            raise InvalidInput(f"X must have no constant column, got one value throughout X[:, {constant[0]}]; drop it")
         return np.hstack([X, y])
 
     def _table(self, table: SparkTable, target: Any) -> SparkTable:
@@ -314,7 +316,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
                 stacklevel=3,
             )
         widest = np.ones(d + 1) if isinstance(rows, SparkTable) else np.abs(rows).max(axis=0)
-        widest[-1] = widest[-1] or 1.0
+        widest[widest == 0] = 1.0
         if self.x_norm is not None:
             x = np.tile([-float(self.x_norm), float(self.x_norm)], (d, 1))
         else:

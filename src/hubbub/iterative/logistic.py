@@ -2,31 +2,37 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import warnings
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from hubbub.arrays import Floats, finite_rows
-from hubbub.errors import InvalidInput
+from hubbub.errors import InvalidInput, UntrustworthyWarning
 from hubbub.estimators.summary import Summary
 from hubbub.iterative.expected import FORGETTING, Averaged, fingerprint, shortened
 from hubbub.iterative.plan import Selection
 from hubbub.iterative.report import TrainingReport
 from hubbub.iterative.settings import Settings, Tick, checked_fit
-from hubbub.iterative.trainer import Method, NoisySum
+from hubbub.iterative.trainer import Method, NoisySum, Training
 from hubbub.models.posterior import NormalPosterior
 from hubbub.models.rounds import Engine
 from hubbub.privacy import Budget, Ledger
 from hubbub.statistics import install
 from hubbub.statistics.bounds import positive
 
+_MARK = 0.1  # size of the mark of a shortened row, in the length of the rest of its vector
+_SURE = 1.64  # standard deviations: 95 % on one side
+
 
 @dataclass(frozen=True)
 class JaakkolaProgram:
-    """(x, y) -> (lambda(xi) x x', (y - 1/2) x) with |(x, 1)| <= radius and xi^2 = x' E[beta beta'] x.
+    """(x, y) -> (mark, lambda(xi) x x', (y - 1/2) x) with |(x, 1)| <= radius and xi^2 = x' E[beta beta'] x.
 
-    The products are weighted so that their length is that of the matrix: at most radius^2/8, as lambda <= 1/8.
+    The products are weighted so that their length is that of the matrix: at most radius^2/8, as lambda <= 1/8. The
+    mark is positive for a row that had to be shortened and negative for one that had not; its size is a tenth of what
+    the rest can reach, so that the noise has to be 0.5 % larger for it.
     """
 
     features: int
@@ -40,7 +46,7 @@ class JaakkolaProgram:
     @property
     def fingerprint(self) -> str:
         """Of name, version and settings."""
-        return fingerprint(self.name, 1, self.features, self.radius)
+        return fingerprint(self.name, 2, self.features, self.radius)
 
     @property
     def columns(self) -> int:
@@ -49,9 +55,9 @@ class JaakkolaProgram:
 
     @property
     def dimension(self) -> int:
-        """The upper triangle, and one product with the class for each coefficient."""
+        """The mark, the upper triangle, and one product with the class for each coefficient."""
         d = self.features + 1
-        return d * (d + 1) // 2 + d
+        return 1 + d * (d + 1) // 2 + d
 
     @property
     def at_once(self) -> int:
@@ -59,27 +65,34 @@ class JaakkolaProgram:
         return 2048
 
     @property
+    def mark(self) -> float:
+        """How far a row's mark lies from zero, to either side."""
+        return _MARK * float(np.hypot(self.radius**2 / 8, self.radius / 2))
+
+    @property
     def bound(self) -> float:
         """The largest length of a vector."""
-        return float(np.hypot(self.radius**2 / 8, self.radius / 2))
+        return float(np.hypot(self.mark / _MARK, self.mark))
 
     def vectors(self, state: Floats, rows: Floats) -> Floats:
         """At the second moments E[beta beta'], flat."""
         d = self.features + 1
-        x = shortened(np.column_stack([rows[:, :-1], np.ones(rows.shape[0])]), self.radius)
+        x = np.column_stack([rows[:, :-1], np.ones(rows.shape[0])])
+        mark = np.where(np.linalg.norm(x, axis=1) > self.radius, self.mark, -self.mark)
+        x = shortened(x, self.radius)
         y = np.clip(rows[:, -1], 0.0, 1.0)
         xi = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", x, state.reshape(d, d), x), 1e-12))
         upper = np.triu_indices(d)
         weights = np.where(upper[0] == upper[1], 1.0, np.sqrt(2.0))
         products = x[:, upper[0]] * x[:, upper[1]] * weights * (np.tanh(xi / 2) / (4 * xi))[:, None]
-        return np.hstack([products, (y - 0.5)[:, None] * x])
+        return np.hstack([mark[:, None], products, (y - 0.5)[:, None] * x])
 
     def unpack(self, vector: Floats) -> tuple[Floats, Floats]:
         """The matrix and the vector of a sum."""
         d = self.features + 1
         upper = np.triu_indices(d)
         matrix = np.zeros((d, d))
-        matrix[upper] = vector[:-d] / np.where(upper[0] == upper[1], 1.0, np.sqrt(2.0))
+        matrix[upper] = vector[1:-d] / np.where(upper[0] == upper[1], 1.0, np.sqrt(2.0))
         return matrix + np.triu(matrix, 1).T, vector[-d:]
 
 
@@ -88,7 +101,10 @@ class PrivateLogisticRegression:
 
     Parameters
     ----------
-    x_norm : public bound of the length of (x, 1); longer rows are shortened. 3 suits a few standardised columns.
+    x_norm : public bound of the length of (x, 1); longer rows are shortened, with their class as it is, which changes
+        the model. 3 suits a few standardised columns. How many rows are shortened is estimated with the same noisy
+        sums, inside the budget; where it may be most of them, fit raises an UntrustworthyWarning, and summary, report
+        and repr say it, too.
     prior_scale : of every coefficient and the intercept.
     budget, batch, steps, engine, selection, ledger, noise_multiplier, seed, tick : as in PrivateSVI.
 
@@ -96,7 +112,8 @@ class PrivateLogisticRegression:
     ----------
     posterior_ : NormalPosterior of the coefficients, the intercept last; its variance counts the noise.
     coef_, intercept_ : posterior means.   noise_covariance_ : what the noise has added to the covariance.
-    privacy_report_ : TrainingReport.
+    shortened_ : about which share of the rows was shortened, and the standard deviation of that estimate.
+    caution_ : why the coefficients must not be trusted, or None.   privacy_report_ : TrainingReport.
     """
 
     def __init__(
@@ -117,6 +134,7 @@ class PrivateLogisticRegression:
         self.x_norm, self.prior_scale = positive("x_norm", x_norm), positive("prior_scale", prior_scale)
         self.settings = Settings(budget, steps, batch, selection, engine, ledger, noise_multiplier, seed, tick)
         self.privacy_report_: TrainingReport | None = None
+        self.caution_: str | None = None
 
     def fit(self, X: Any, y: Any) -> PrivateLogisticRegression:
         """Run all steps over the rows (one client each); y is 0 or 1."""
@@ -124,14 +142,15 @@ class PrivateLogisticRegression:
         program = JaakkolaProgram(rows.shape[1] - 1, self.x_norm)
         plan = self.settings.plan(rows.shape[0])
         install(program)
-        powers = np.where(np.arange(program.dimension) < program.dimension - program.features - 1, FORGETTING, 1.0)
         d = program.features + 1
+        powers = np.ones(program.dimension)
+        powers[1:-d] = FORGETTING
         prior = np.eye(d) / self.prior_scale**2
 
         def posterior(sums: Averaged) -> tuple[Floats, Floats]:
             matrix, vector = program.unpack(sums.value)
             values, vectors = np.linalg.eigh(2 * matrix)
-            least = 2 * np.sqrt(2 * d * sums.variance[0])  # what noise alone can make of the smallest one
+            least = 2 * np.sqrt(2 * d * sums.variance[1])  # what noise alone can make of the smallest one
             precision = prior + (vectors * np.maximum(values, least)) @ vectors.T
             covariance = np.linalg.inv(precision)
             return covariance @ vector, covariance
@@ -147,11 +166,20 @@ class PrivateLogisticRegression:
         method = Method("expected statistics (logistic)", program, program.bound, start, numbers, update)
         training, self.privacy_report_ = self.settings.run(method, rows, plan)
         mean, covariance = posterior(training.state)
-        spread = training.state.variance[-1] + 4 * training.state.variance[0] * float(mean @ mean)
+        spread = training.state.variance[-1] + 4 * training.state.variance[1] * float(mean @ mean)
         self.noise_covariance_ = covariance @ covariance * spread
         self.posterior_ = NormalPosterior(mean, covariance + self.noise_covariance_)
         self.coef_, self.intercept_ = mean[:-1], float(mean[-1])
+        self.shortened_ = _share_shortened(training, program)
+        self.caution_ = _caution(*self.shortened_, self.x_norm)
+        self.privacy_report_ = replace(self.privacy_report_, caution=self.caution_)
+        if self.caution_ is not None:
+            warnings.warn(self.caution_, UntrustworthyWarning, stacklevel=2)
         return self
+
+    def __repr__(self) -> str:
+        caution = "" if self.caution_ is None else f": {self.caution_}"
+        return f"PrivateLogisticRegression(x_norm={self.x_norm:g}, prior_scale={self.prior_scale:g}){caution}"
 
     def predict_proba(self, X: Any) -> Floats:
         """(n, 2): posterior predictive probabilities of 0 and 1 (MacKay's approximation)."""
@@ -181,7 +209,39 @@ class PrivateLogisticRegression:
         ]  # fmt: skip
         report = self.privacy_report_
         kind = f"{report.budget}-differentially private" if report.is_guarantee else "NOT A GUARANTEE"
-        return Summary(tuple(rows), level, f"n = {report.plan.clients}; {report.steps} steps; {kind}")
+        share, deviation = self.shortened_
+        lines = [
+            f"n = {report.plan.clients}; {report.steps} steps; {kind}",
+            f"about {_percent(share)} % (standard deviation {100 * deviation:.2g}) of the rows were shortened",
+        ]
+        return Summary(tuple(rows), level, "\n".join(lines if self.caution_ is None else [*lines, self.caution_]))
+
+
+def _share_shortened(training: Training[Averaged], program: JaakkolaProgram) -> tuple[float, float]:
+    """About which share of the rows was shortened, and the standard deviation: of the noise, and of the batches."""
+    sums, plan = training.state, training.plan
+    span = 2 * program.mark * plan.clients  # from no row to all of them
+    coins = (plan.scale - 1) * plan.clients * program.mark**2 / training.steps
+    return float(0.5 + sums.value[0] / span), float(np.sqrt(sums.variance[0] + coins) / span)
+
+
+def _caution(share: float, deviation: float, x_norm: float) -> str | None:
+    """One line where most rows were shortened, or where that cannot be ruled out; else None."""
+    if share + _SURE * deviation <= 0.5:
+        return None
+    if share - _SURE * deviation > 0.5:
+        start = "do not trust these coefficients: about"
+    else:
+        start = "it cannot be told whether these coefficients can be trusted: too few rows or too much noise;"
+    return (
+        f"{start} {_percent(share)} % (standard deviation {100 * deviation:.2g}) of the rows were longer than "
+        f"x_norm={x_norm:g} and were shortened, which changes the model; standardise the columns with a public "
+        "centre and scale, or raise x_norm"
+    )
+
+
+def _percent(share: float) -> str:
+    return f"{100 * min(max(share, 0.0), 1.0):.0f}"
 
 
 def _labelled(X: Any, y: Any) -> Floats:

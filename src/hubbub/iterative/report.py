@@ -38,6 +38,8 @@ class TrainingReport:
     least_covered: int
     most_dropouts: int
     most_colluders: int = 0
+    caution: str | None = None
+    """Why the result must not be trusted, which is no matter of privacy; None where nothing is known against it."""
 
     @property
     def event(self) -> Event:
@@ -114,7 +116,7 @@ class TrainingReport:
         """Plain values for JSON."""
         p = self._protection
         return {
-            "guarantee": self.is_guarantee, "reservations": list(self.reservations),
+            "guarantee": self.is_guarantee, "reservations": list(self.reservations), "caution": self.caution,
             "epsilon": self.epsilon, "delta": self.delta,
             "budget": {"epsilon": self.budget.epsilon, "delta": self.budget.delta},
             "method": self.label, "steps": self.steps, "batch": self.plan.batch, "selection": self._selection,
@@ -149,6 +151,8 @@ class TrainingReport:
     def __str__(self) -> str:
         p, plan = self._protection, self.plan
         lines = ["Privacy report", "--------------"]
+        if self.caution is not None:
+            lines += entry("Take care", self.caution)
         if self.is_guarantee:
             lines += entry("Guarantee", f"{self.budget}-differential privacy, for all {self.steps} steps together")
             lines += entry("In plain words", meaning_of(self.budget, p.population.unit))

@@ -2,11 +2,14 @@
 
 Each has a prior, asks an engine for one noisy sum, and gives the posterior: the conjugate ones of all exact sums that
 may lie behind the noisy one, mixed as their prior and the noise make them likely (`plausible`). So the intervals
-count the mechanism's noise. Values beyond a bound are clipped, which no posterior here makes up for.
+count the mechanism's noise. Values beyond a bound are clipped, which no posterior here makes up for. Values that the
+family does not know (NaN, a Bernoulli 7, an unknown category) do not stop a fit, because a refusal would tell that
+there is one: they count as zero (for `Categorical`: for no category), and the caller is warned of how many there are.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -14,8 +17,8 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.arrays import Floats, finite_rows
-from hubbub.errors import invalid
+from hubbub.arrays import Floats, number_rows
+from hubbub.errors import OutOfDomainWarning, invalid
 from hubbub.models.plausible import plausible_count, plausible_counts, plausible_moments
 from hubbub.models.posterior import (
     DirichletPosterior,
@@ -27,6 +30,7 @@ from hubbub.models.rounds import Engine, Rounds
 from hubbub.privacy import Budget, Ledger, PrivacyReport, Release, current_ledger, noise_multiplier
 from hubbub.statistics import Count, MeanAndSquare, Means, OneHot, Statistic
 from hubbub.statistics.bounds import positive
+from hubbub.statistics.domain import outside_text
 
 P = TypeVar("P")
 _LARGEST = 1e12  # parameter of a prior, in the units of the data
@@ -41,14 +45,34 @@ class ConjugateFit(Generic[P]):
     release: Release
 
 
+@dataclass(frozen=True)
+class _Domain:
+    """What a family's values may be, where the statistic would take others as well."""
+
+    text: str
+    holds: Callable[[Floats], NDArray[np.bool_]]
+
+    def kept(self, rows: Floats) -> Floats:
+        """The rows with zero in place of what is none of these, and a warning to whoever called."""
+        wrong = ~self.holds(rows)
+        if not wrong.any():
+            return rows
+        where = f", the first in row {int(np.argmax(wrong))}"
+        text = outside_text("values", self.text, int(wrong.sum()), rows.shape[0], where)
+        warnings.warn(text, OutOfDomainWarning, stacklevel=4)
+        return np.where(wrong, 0.0, rows)
+
+
 def _fit(
-    values: object, statistic: Statistic, label: str, budget: Budget, engine: Engine, ledger: Ledger | None
-) -> tuple[Release, PrivacyReport]:
+    values: object, statistic: Statistic, label: str, budget: Budget, engine: Engine, ledger: Ledger | None,
+    domain: _Domain | None = None,
+) -> tuple[Release, PrivacyReport]:  # fmt: skip
     try:
         rows = np.asarray(values)
     except ValueError:
         raise invalid("values", "a number for each client", "rows of different lengths", "make them alike") from None
-    rows = finite_rows("values", rows[:, None] if rows.ndim == 1 else rows, statistic.columns)
+    rows = number_rows("values", rows[:, None] if rows.ndim == 1 else rows, statistic.columns)
+    rows = rows if domain is None else domain.kept(rows)
     if not isinstance(budget, Budget):
         raise invalid("budget", "a Budget", repr(budget), "use Budget(epsilon=1.0, delta=1e-5)")
     ledger = current_ledger() if ledger is None else ledger
@@ -143,8 +167,7 @@ class Bernoulli:
     ) -> ConjugateFit[ScalarPosterior]:
         """Posterior of the success probability."""
         a, b = _pair(self.prior, "a", "b")
-        _check_values(values, "0 or 1", lambda v: (v == 0) | (v == 1))
-        release, report = _fit(values, Count(1.0), "successes", budget, engine, ledger)
+        release, report = _fit(values, Count(1.0), "successes", budget, engine, ledger, _YES_NO)
         n = release.n
         count, weights = plausible_count(
             lambda k: _log_ways(k, a) + _log_ways(n - k, b), release.value[0], release.noise_std, n
@@ -184,8 +207,7 @@ class PoissonRate:
         statistic = Count(self.bound)
         if statistic.bound < 1:
             raise invalid("bound", "at least 1", statistic.bound, "give the most events that one client may count with")
-        _check_values(values, "a whole number >= 0", lambda v: (v >= 0) & (v == np.floor(v)))
-        release, report = _fit(values, statistic, "events", budget, engine, ledger)
+        release, report = _fit(values, statistic, "events", budget, engine, ledger, _EVENTS)
         n = release.n
         decay = np.log1p(rate / n)
         count, weights = plausible_count(
@@ -193,6 +215,10 @@ class PoissonRate:
         )
         law = ScalarPosterior(weights, "gamma", (shape + count, np.full(count.size, rate + n)))
         return ConjugateFit(law, report, release)
+
+
+_YES_NO = _Domain("0 or 1", lambda v: (v == 0) | (v == 1))
+_EVENTS = _Domain("a finite whole number >= 0", lambda v: np.isfinite(v) & (v >= 0) & (v == np.floor(v)))
 
 
 def _log_ways(count: Floats, prior: float) -> Floats:
@@ -234,14 +260,3 @@ def _number(field: str, value: object) -> float:
         return float(value)  # type: ignore[arg-type]  # whatever it is, float() decides
     except (TypeError, ValueError, OverflowError):
         raise invalid(field, "a number", repr(value), "give for example 1.0") from None
-
-
-def _check_values(values: object, bound: str, good: Callable[[Floats], NDArray[np.bool_]]) -> None:
-    """Refuse a value that the family has no likelihood for; NaN and text are left to the check that follows."""
-    try:
-        numbers = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        return
-    wrong = ~good(numbers) & np.isfinite(numbers)
-    if wrong.any():
-        raise invalid("values", bound, numbers[wrong][0], "code them so, or use another family")

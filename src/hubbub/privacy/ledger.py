@@ -17,11 +17,22 @@ from typing import Any, TextIO
 
 from hubbub.errors import BudgetExceeded, InvalidInput, invalid
 from hubbub.privacy.accountant import epsilon_spent, fits
+from hubbub.privacy.blocks import Block, announce, inherited
 from hubbub.privacy.budget import Budget
 from hubbub.privacy.events import Event, GaussianEvent, SampledGaussianEvent
 
-_OPEN: list[tuple[int, Ledger]] = []  # (thread, ledger) of every `with` block under way, innermost last
+_OPEN: list[tuple[int, Ledger]] = []  # (thread, ledger) of every `with` block of this process, innermost last
 _OPEN_LOCK = threading.Lock()
+
+
+def _forget_blocks() -> None:
+    """In a forked child: the blocks are its parent's, which `inherited` finds for as long as they are open."""
+    global _OPEN_LOCK
+    _OPEN.clear()
+    _OPEN_LOCK = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget_blocks)
 
 
 @dataclass(frozen=True)
@@ -36,8 +47,10 @@ class Ledger:
     """Keeps a total budget: `charge` refuses what would overspend it.
 
     As an argument (`ledger=`), or as a context manager, in which case every fit inside that has no ledger of its
-    own charges it, in other threads too; in other processes (`n_jobs`) it must live in a file. In a grid search use
-    `error_score="raise"`, or scikit-learn turns a refusal into a warning:
+    own charges it: in other threads too, and in processes of this user that this one has started (`n_jobs`), before
+    the block or inside it. There the ledger must live in a file; otherwise the fit is refused. Processes on other
+    machines (Dask, Spark, Ray) do not see the block and must be given the ledger with `ledger=`. In a grid
+    search use `error_score="raise"`, or scikit-learn turns a refusal into a warning:
 
         with Ledger(Budget(epsilon=3.0, delta=1e-5)) as ledger:
             GridSearchCV(PrivateLinearRegression(...), grid, error_score="raise").fit(X, y)
@@ -48,7 +61,7 @@ class Ledger:
         if not isinstance(budget, Budget):
             raise invalid("budget", "a Budget", repr(budget), "use Ledger(Budget(epsilon=3.0, delta=1e-5))")
         self.budget = budget
-        self.path = None if path is None else Path(path)
+        self.path = None if path is None else Path(path).absolute()  # the same file from wherever it is charged
         self._entries: tuple[Entry, ...] = ()
         self._lock, self._pid = threading.RLock(), os.getpid()
         with self._locked():
@@ -100,12 +113,21 @@ class Ledger:
     def __enter__(self) -> Ledger:
         with _OPEN_LOCK:
             _OPEN.append((threading.get_ident(), self))
+            try:
+                _announce_open()
+            except BaseException:
+                _OPEN.pop()
+                with contextlib.suppress(OSError, InvalidInput):  # what stopped the block is said, not what follows
+                    _announce_open()
+                raise
         return self
 
     def __exit__(self, *_: object) -> None:
         mine = (threading.get_ident(), self)
         with _OPEN_LOCK:
-            del _OPEN[len(_OPEN) - 1 - _OPEN[::-1].index(mine)]
+            if mine in _OPEN:  # not in a forked child that leaves its parent's block
+                del _OPEN[len(_OPEN) - 1 - _OPEN[::-1].index(mine)]
+            _announce_open()
 
     def __copy__(self) -> Ledger:
         return self  # a copy would be a second purse with the same money
@@ -182,8 +204,9 @@ class Ledger:
 def current_ledger() -> Ledger | None:
     """The ledger of this thread's innermost `with Ledger(...)` block; else the one that another thread has open.
 
-    A worker thread has no block of its own and charges the ledger of the thread that started it. Where several are
-    open it cannot know which one, and refuses.
+    A worker thread has no block of its own and charges the ledger of the thread that started it; a worker process
+    charges that of the nearest process it comes from. Where several are open there it cannot know which one, and
+    refuses; so does a process whose block has its ledger in another process's memory.
     """
     open_now = list(_OPEN)
     mine = [ledger for thread, ledger in open_now if thread == threading.get_ident()]
@@ -192,7 +215,28 @@ def current_ledger() -> Ledger | None:
     others = {id(ledger): ledger for _, ledger in open_now}
     if len(others) > 1:
         raise InvalidInput("ledger must be clear, got several open in other threads; pass ledger= to the estimator")
-    return next(iter(others.values()), None)
+    return next(iter(others.values()), None) or _inherited_ledger()
+
+
+def _inherited_ledger() -> Ledger | None:
+    """The ledger that a process this one comes from has open, or a refusal where it cannot be charged from here."""
+    found = set(inherited())
+    if len(found) > 1:
+        raise InvalidInput("ledger must be clear, got several open in the parent process; pass ledger= to the fit")
+    for block in found:
+        if block.path is None:
+            raise _needs_a_file()
+        return Ledger(Budget(block.epsilon, block.delta), block.path)
+    return None
+
+
+def _announce_open() -> None:
+    """Tell other processes which blocks are open here."""
+    announce([Block(ledger.budget.epsilon, ledger.budget.delta, _text(ledger.path)) for _, ledger in _OPEN])
+
+
+def _text(path: Path | None) -> str | None:
+    return None if path is None else str(path)
 
 
 def _needs_a_file() -> InvalidInput:

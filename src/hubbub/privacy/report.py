@@ -164,7 +164,7 @@ SETTINGS = {
 COMMON = [
     "other releases from the same data: this report covers one fit; several compose, which a ledger keeps",
     "scores, chosen settings and preprocessing taken from the rows as they are (score, grid search, scaling, "
-    "the refusal of a constant column)",
+    "the refusal of rows that are not finite)",
     "that a client took part, how many did, and how many samples they hold stays public",
     "the truth of what clients send: a client may lie about its own sample",
     "several samples of one person count as several samples: their losses add up (a unit of a whole client covers "

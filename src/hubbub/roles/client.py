@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hubbub.arrays import Floats, finite_rows
+from hubbub.arrays import Floats, number_rows
 from hubbub.errors import InvalidInput, invalid
 from hubbub.privacy import Budget, fits
 from hubbub.randomness import Randomness
@@ -19,6 +19,7 @@ from hubbub.roles.crowd import noise_words
 from hubbub.roles.selection import vectors_of
 from hubbub.roles.study import Study
 from hubbub.securesum import Context, Report, Session, Share, encode_share, seal, split, start_session
+from hubbub.statistics import tell_outside
 
 _AT_ONCE = 500  # samples of one client
 
@@ -36,7 +37,8 @@ def contribute(
 ) -> tuple[Report, ...]:
     """One sealed report for each Compute: all that ever leaves the client.
 
-    `sample` is one row, or a row for each sample that the client holds; one share of noise is added to their sum.
+    `sample` is one row, or a row for each sample that the client holds; one share of noise is added to their sum. A
+    sample outside the statistic's domain counts as zero, of which this process alone is warned (OutOfDomainWarning).
 
     With a `budget` the client refuses a study whose rounds together would spend more than that on its sample.
 
@@ -50,9 +52,10 @@ def contribute(
             "do not take part, or ask for more noise"
         )
     plan = study.plan(number)
-    rows = finite_rows("sample", np.atleast_2d(sample), plan.statistic.columns)
+    rows = number_rows("sample", np.atleast_2d(sample), plan.statistic.columns)
     if rows.shape[0] > (largest := study.population.largest):
         raise invalid("sample", f"at most {largest} row(s), as the study says", rows.shape[0], "agree on it first")
+    tell_outside(f"sample of {client}", plan.statistic, rows)
     words = np.zeros(plan.dimension, dtype=np.uint64)
     for start in range(0, rows.shape[0], _AT_ONCE):
         vectors = vectors_of(plan.statistic, rows[start : start + _AT_ONCE], randomness, hide=True)

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 import numpy as np
 
-from hubbub.arrays import Floats, finite_rows
+from hubbub.arrays import Floats, number_rows
 from hubbub.errors import InvalidInput, ReportRejected, invalid
 from hubbub.privacy import SampledGaussianEvent, fits
 from hubbub.randomness import Randomness
@@ -28,6 +28,7 @@ from hubbub.service.problems import Problem
 from hubbub.service.records import ComputeRecord, RoundRecord, StudyRecord, check_client_name
 from hubbub.service.refusals import unsigned
 from hubbub.service.web import Unreachable, Web
+from hubbub.statistics import bounded_vectors
 from hubbub.statistics.preparation import prepare
 
 BATCH = 100
@@ -111,7 +112,7 @@ class Contributor:
         if not self.outbox.parcels(self.study.id, self.name, record.number, mark):
             event = record.event(self.study)
             self._check_budget(event)
-            parcels = self._make(record, role, finite_rows("rows", rows))
+            parcels = self._make(record, role, number_rows("rows", rows))
             self.outbox.put(self.study.id, self.name, record.number, mark, event, parcels)
 
     def send(self, record: RoundRecord, sent: Callable[[int], None] | None = None) -> int:
@@ -302,7 +303,7 @@ _READERS = {
 def what_leaves(record: RoundRecord, role: Study, rows: Floats) -> list[str]:
     """What a data holder is shown first: what is computed, how it is hidden, and how much is sent."""
     plan = role.plan(record.number)
-    vectors = plan.statistic.vectors(prepare(rows[:1000], record.steps))
+    vectors = bounded_vectors(plan.statistic, prepare(rows[:1000], record.steps))
     sigma, samples = plan.mechanism.sigma_client, rows.shape[0]
     together = "" if samples == 1 else f" of their sum over the {samples} samples"
     return [

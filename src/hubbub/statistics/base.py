@@ -36,7 +36,11 @@ class Statistic(Protocol):
         ...
 
     def vectors(self, rows: Floats) -> Floats:
-        """(n, columns) samples -> (n, dimension) vectors, every sample bounded first."""
+        """(n, columns) samples -> (n, dimension) vectors, every sample bounded first.
+
+        Fresh numbers. The samples are in the domain: finite, and where the statistic has a method `inside`, those
+        for which it is true (`statistics/domain.py` sees to the others).
+        """
         ...
 
     def describe(self) -> dict[str, object]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hubbub.arrays import Floats
-from hubbub.errors import InvalidInput, whole
+from hubbub.errors import whole
 from hubbub.statistics.bounds import positive
 
 
@@ -90,17 +91,22 @@ class OneHot:
         """One category loses 1, another gains 1."""
         return 2.0
 
-    def vectors(self, rows: Floats) -> Floats:
-        """The unit vector of each row's category."""
+    @property
+    def domain(self) -> str:
+        """What a sample may be."""
+        return f"a whole number in 0..{self.categories - 1}"
+
+    def inside(self, rows: Floats) -> NDArray[np.bool_]:
+        """Which rows hold one of the categories."""
         codes = rows[:, 0]
-        wrong = (codes < 0) | (codes >= self.categories) | (codes != np.floor(codes))
-        if wrong.any():
-            value = codes[np.argmax(wrong)]
-            raise InvalidInput(
-                f"category must be a whole number in 0..{self.categories - 1}, got category={value}; "
-                "code the categories or raise `categories`"
-            )
-        return np.eye(self.categories)[codes.astype(np.intp)]
+        return np.asarray((codes >= 0) & (codes < self.categories) & (codes == np.floor(codes)))
+
+    def vectors(self, rows: Floats) -> Floats:
+        """The unit vector of each row's category; zero where it is none of them."""
+        known = self.inside(rows)
+        vectors = np.eye(self.categories)[np.where(known, rows[:, 0], 0.0).astype(np.intp)]
+        vectors[~known] = 0.0
+        return vectors
 
     def describe(self) -> dict[str, object]:
         """Name and size, for the study."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from hubbub.arrays import Floats, finite_rows
+from hubbub.arrays import Floats, number_rows, rows_not_finite
 from hubbub.errors import InvalidInput
 
 Steps = Sequence[Mapping[str, Any]]
@@ -45,10 +45,14 @@ def constant() -> dict[str, object]:
 
 
 def prepare(rows: Floats, steps: Steps) -> Floats:
-    """The rows after all steps; refuses steps it does not know or that do not fit the columns, whatever the rows."""
+    """The rows after all steps; refuses steps it does not know or that do not fit the columns, whatever the rows.
+
+    A row that is not finite is NaN afterwards, too, so that the statistic knows it for what it is.
+    """
     if len(steps) > MOST_STEPS:
         raise InvalidInput(f"steps must number at most {MOST_STEPS}, got {len(steps)}; combine some")
-    rows = finite_rows("rows", rows)
+    rows = number_rows("rows", rows)
+    wrong = rows_not_finite(rows)
     for step in steps:
         try:
             with np.errstate(all="ignore"):
@@ -59,7 +63,7 @@ def prepare(rows: Floats, steps: Steps) -> Floats:
                 f"step must be one of {known} and fit {rows.shape[1]} columns, got step={str(step)[:120]}"
             ) from None
         rows = np.clip(np.nan_to_num(rows), -FAR, FAR)
-    return rows
+    return rows if wrong is None else np.where(wrong[:, None], np.nan, rows)
 
 
 def check_steps(steps: Steps, columns: int) -> None:

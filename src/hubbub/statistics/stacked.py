@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hubbub.arrays import Floats
 from hubbub.statistics.base import Statistic
+from hubbub.statistics.domain import outside
 
 
 @dataclass(frozen=True)
@@ -51,11 +53,22 @@ class Stacked:
         """The sum of the parts' sensitivities."""
         return sum(w * part.sensitivity_l1 for w, part in zip(self.weights, self.parts, strict=True))
 
+    def inside(self, rows: Floats) -> NDArray[np.bool_]:
+        """Which rows every part has a vector for."""
+        known = np.ones(rows.shape[0], dtype=bool)
+        for part, block in zip(self.parts, self._blocks(rows), strict=True):
+            if (wrong := outside(part, block)) is not None:
+                known &= ~wrong
+        return known
+
     def vectors(self, rows: Floats) -> Floats:
         """The parts' vectors, each of its own columns."""
-        cuts = np.cumsum([part.columns for part in self.parts])[:-1]
-        blocks = zip(self.parts, self.weights, np.split(rows, cuts, axis=1), strict=True)
+        blocks = zip(self.parts, self.weights, self._blocks(rows), strict=True)
         return np.hstack([w * part.vectors(block) for part, w, block in blocks])
+
+    def _blocks(self, rows: Floats) -> list[Floats]:
+        """The columns of each part."""
+        return np.split(rows, np.cumsum([part.columns for part in self.parts])[:-1], axis=1)
 
     def unstack(self, vector: Floats, noise_std: float) -> list[tuple[Floats, float]]:
         """For each part its vector in its own units, and the standard deviation of the noise in it."""

@@ -1,0 +1,62 @@
+"""Samples that a statistic has no vector for: NaN, infinity, an unknown category.
+
+A sample like that must not be refused where samples are private: who is missing, or that a round fails, would tell
+something about it that no noise covers. It counts as the zero vector, and whoever holds it is told, nobody else.
+
+Zero is within the stated sensitivity of every vector: for all statistics but two it is what the sample zero gives,
+and for the one-hot vectors (one-hot, column histogram) zero is nearer to each vector than two of them can be to one
+another. docs/decisions/0017 has the list.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.arrays import Floats, rows_not_finite
+from hubbub.errors import OutOfDomainWarning
+from hubbub.statistics.base import Statistic
+
+
+def outside(statistic: Statistic, rows: Floats) -> NDArray[np.bool_] | None:
+    """Which samples the statistic has no vector for; None where there are none."""
+    wrong = rows_not_finite(rows)
+    if hasattr(statistic, "inside"):
+        unknown: NDArray[np.bool_] = ~statistic.inside(rows)
+        wrong = unknown if wrong is None else wrong | unknown
+    return wrong if wrong is not None and wrong.any() else None
+
+
+def bounded_vectors(statistic: Statistic, rows: Floats) -> Floats:
+    """The statistic's vectors, zero for each sample outside its domain; goes through whatever the samples are."""
+    wrong = outside(statistic, rows)
+    if wrong is None:
+        return statistic.vectors(rows)
+    vectors = statistic.vectors(np.where(wrong[:, None], 0.0, rows))
+    vectors[wrong] = 0.0
+    return vectors
+
+
+def tell_outside(field: str, statistic: Statistic, rows: Floats) -> None:
+    """Warn whoever holds these samples that some count as zero. Says where they are, never what they are."""
+    wrong = outside(statistic, rows)
+    if wrong is not None:
+        first = int(np.argmax(wrong))
+        warn_outside(field, statistic, int(wrong.sum()), rows.shape[0], f", the first in row {first}")
+
+
+def warn_outside(field: str, statistic: Statistic, wrong: int, rows: int, where: str = "") -> None:
+    """The same where they have been counted already."""
+    if wrong:
+        domain = str(getattr(statistic, "domain", "finite numbers"))
+        warnings.warn(outside_text(field, domain, wrong, rows, where), OutOfDomainWarning, stacklevel=3)
+
+
+def outside_text(field: str, domain: str, wrong: int, rows: int, where: str = "") -> str:
+    """What whoever holds the samples is told."""
+    return (
+        f"{field} must be {domain} to count, got {wrong} of {rows} that are not{where}; each of them counts as zero "
+        "(said here only: correct them if you can, and keep this to yourself, because no noise covers it)"
+    )

@@ -1,0 +1,79 @@
+"""Samples outside the domain: zero, which is within the stated sensitivity of every vector, and a word to their owner."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from contracts.test_engines import STATISTICS, rows_for
+from hubbub.errors import OutOfDomainWarning
+from hubbub.statistics import (
+    Ball,
+    Box,
+    Count,
+    OneHot,
+    Regression,
+    Stacked,
+    Statistic,
+    bounded_vectors,
+    outside,
+    tell_outside,
+)
+
+BOUNDS = [
+    Box((1.0,)), Box((1.0, 2.0, 3.0)), Box((1.0, 1.0), 1.0), Box((1.0, 2.0), 9.0), Box((3.0, 0.1, 2.0), 0.5),
+    Ball(1.0, 1), Ball(2.0, 3), Ball(1.0, 3, y=0.3), Ball(1.0, 2, y=4.0), Ball(0.5, 3, y=2.0, weight=2.0),
+]  # fmt: skip
+EVERY: dict[str, Statistic] = {
+    **STATISTICS,
+    "stack with categories": Stacked((OneHot(3), Count(2.0)), (0.4, 0.6)),
+    **{
+        f"{bound} {square} {formula}": Regression(bound, square, formula)
+        for bound in BOUNDS for square in (False, True) for formula in ("tight", "paper")
+        if bound.y is not None or not square
+    },
+}  # fmt: skip
+
+
+def corners(statistic: Statistic, rng: np.random.Generator) -> np.ndarray:
+    """Samples far out in every direction, where vectors are longest, and others."""
+    signs = np.array(np.meshgrid(*[[-1.0, 0.0, 1.0]] * statistic.columns)).reshape(statistic.columns, -1).T
+    inside = rng.standard_normal((500, statistic.columns)) * np.exp(2 * rng.standard_normal((500, 1)))
+    return np.vstack([1e6 * signs, inside])
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_zero_is_within_the_sensitivity_of_every_vector(name: str, rng: np.random.Generator):
+    statistic = EVERY[name]
+    categories = np.array([[c, n] for c in range(3) for n in (0.0, 5.0)])
+    rows = {"one-hot": categories[:, :1], "stack with categories": categories}.get(name)
+    vectors = statistic.vectors(corners(statistic, rng) if rows is None else rows)
+    assert np.linalg.norm(vectors, axis=1).max() <= statistic.sensitivity * (1 + 1e-12)
+    assert np.abs(vectors).sum(axis=1).max() <= statistic.sensitivity_l1 * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("name", STATISTICS)
+def test_a_sample_that_is_not_finite_gives_zero_and_changes_no_other(name: str, value: float, rng: np.random.Generator):
+    statistic = STATISTICS[name]
+    rows = rows_for(statistic, rng, 20)
+    expected = statistic.vectors(rows)
+    rows[7, -1], expected[7] = value, 0.0
+    np.testing.assert_array_equal(bounded_vectors(statistic, rows), expected)
+    with pytest.warns(OutOfDomainWarning, match="got 1 of 20 that are not, the first in row 7; each of them counts"):
+        tell_outside("rows", statistic, rows)
+
+
+def test_unknown_categories_are_found_in_a_stack_too():
+    rows = np.array([[0.0, 1.0], [3.0, 1.0], [2.0, np.nan], [1.5, 2.0]])
+    wrong = outside(EVERY["stack with categories"], rows)
+    assert wrong is not None
+    assert wrong.tolist() == [False, True, True, True]
+    assert outside(EVERY["stack with categories"], rows[:1]) is None
+
+
+def test_large_but_finite_numbers_are_in_the_domain(recwarn: pytest.WarningsRecorder):
+    rows = np.full((3, 1), 1e308)  # their sum is infinite
+    assert outside(Count(2.0), rows) is None
+    assert bounded_vectors(Count(2.0), rows).tolist() == [[2.0]] * 3
+    assert not recwarn
