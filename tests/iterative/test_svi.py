@@ -197,13 +197,15 @@ def test_dropouts_are_tolerated_up_to_t(selection):
 def test_more_dropouts_are_refused_and_only_what_was_released_is_charged():
     ledger = Ledger(Budget(3.0, 1e-5))
     engine = LocalEngine(tolerated=1, absent=(0, 7))
-    with pytest.raises(RoundRefused, match="clients must number at least N - T = 299"):
+    with pytest.raises(RoundRefused, match="clients must number at least 299 "):
         PrivateSVI(models.logistic, engine=engine, ledger=ledger, **SMALL).fit(X, Y)
     assert ledger.entries == ()
 
 
 class RefusesTheThird:
     """An engine that loses its clients in the third round."""
+
+    population = LocalEngine().population
 
     def __init__(self) -> None:
         self.inner, self.rounds = LocalEngine(computes=3), 0

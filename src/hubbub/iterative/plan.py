@@ -82,6 +82,7 @@ def make_plan(
     rng: np.random.Generator,
 ) -> Plan:
     """Solve for the noise, or, where it is given, for the number of steps that the budget pays for."""
+    whole("clients", clients, 2, "one client alone cannot hide; enrol more")
     steps = whole("steps", steps, 1, "take for example 200", most=MOST_STEPS)
     batch = clients if batch is None else whole("batch", batch, 1, "leave it out for all clients", most=clients)
     if selection not in get_args(Selection):
