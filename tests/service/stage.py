@@ -25,6 +25,7 @@ from hubbub.service.records import (
 )
 from hubbub.service.signing import SigningKey
 from hubbub.service.store import Store
+from hubbub.service.trust import Trust
 from hubbub.service.uploads import Outcome, Upload, accept_uploads
 from hubbub.statistics import Means
 
@@ -154,11 +155,11 @@ class Stage:
 def make_stage(urls: list[str], budget: Budget | None = None, people: list[Person] | None = None, **limits) -> Stage:
     clock, analyst = Clock(), SigningKey.generate()
     keys = [NodeKeys(PrivateKey.generate(), SigningKey.generate()) for _ in range(M)]
-    settings = Limits(**{"simulation": True, **limits})
+    settings = Limits(**{"simulation": True, "anyone": True, **limits})
     people = people or [Person(f"c{i}") for i in range(N)]
     held = max(person.samples for person in people)
     nodes = [
-        Node(f"compute-{k}", Store(url), key, settings, clock)
+        Node(f"compute-{k}", Store(url), key, settings, clock, Trust(anyone=settings.anyone))
         for k, (url, key) in enumerate(zip(urls, keys, strict=True))
     ]
     computes = tuple(

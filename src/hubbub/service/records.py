@@ -7,9 +7,9 @@ since what the second round sums depends on what the first one released (docs/de
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
-from urllib.parse import urlsplit
 
 from hubbub.errors import InvalidInput, invalid, whole
 from hubbub.privacy import Budget, DistributedGaussian, SampledGaussianEvent, check_population
@@ -33,7 +33,14 @@ from hubbub.statistics.preparation import MOST_STEPS, check_steps
 VERSION = 1
 MOST_CLIENTS = 10_000_000
 MOST_ROUNDS = 1000
+MOST_NAME_BYTES = 100
+"""Of a client's name in UTF-8."""
+MOST_NAME_IN_ROSTER = 3 * MOST_NAME_BYTES + 3
+"""Two bytes of UTF-8 become six characters of JSON, four become twelve; quotes and a comma come on top."""
+MOST_ROSTER_HEAD = 1000
+"""Of a signed roster, what is not names."""
 _MOST_MODEL_BYTES = 200_000
+_ORIGIN = re.compile(r"https?://(?:[a-z0-9_](?:[a-z0-9._-]*[a-z0-9_])?|\[[0-9a-f:.]+\])(?::([1-9][0-9]{0,4}))?")
 
 
 @dataclass(frozen=True)
@@ -55,10 +62,7 @@ class ComputeRecord:
     @classmethod
     def of(cls, content: Content) -> Self:
         """The record, or InvalidInput."""
-        url = text("url", content["url"], 500)
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or url.endswith("/") or parts.query:
-            raise invalid("url", "such as https://compute.example.org:8000", url, "leave out what follows the port")
+        url = check_origin(content["url"])
         key = PublicKey(content["suite"], bytes.fromhex(text("key", content["key"], 5000)))
         verify_key = hexed("verify_key", content["verify_key"], KEY_BYTES)
         return cls(text("name", content["name"], 100), url, key, verify_key)
@@ -319,9 +323,21 @@ def read_study(data: bytes) -> StudyRecord:
     return record
 
 
+def check_origin(value: object) -> str:
+    """Scheme, host in lower case, and perhaps a port: nothing that could lead a request elsewhere on that host."""
+    url = text("url", value, 300)
+    found = _ORIGIN.fullmatch(url)
+    if found is None or int(found[1] or 1) > 65535:
+        raise invalid(
+            "url", "such as https://compute.example.org:8000", url,
+            "give scheme, host in lower case and port, and nothing before or after them",
+        )  # fmt: skip
+    return url
+
+
 def check_client_name(name: object) -> str:
     """What a client is called in rosters."""
-    return text("client", name, 100)
+    return text("client", name, MOST_NAME_BYTES)
 
 
 def _check_version(content: Content) -> None:

@@ -29,6 +29,7 @@ from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError
 from hubbub.errors import invalid
 from hubbub.privacy import SampledGaussianEvent
 from hubbub.service import faults, tables
+from hubbub.service.private_files import make_database_file
 from hubbub.service.problems import Problem
 from hubbub.service.tables import State
 
@@ -91,6 +92,7 @@ def _engine(url: str) -> Engine:
     try:
         parsed = make_url(url)
         if parsed.get_backend_name() == "sqlite":
+            make_database_file(url)
             engine = create_engine(
                 parsed, hide_parameters=True, connect_args={"timeout": _BUSY_SECONDS, "check_same_thread": False}
             )

@@ -29,6 +29,9 @@ studies = Table(
     Column("record", LargeBinary, nullable=False),
     Column("position", Integer, nullable=False),  # of this Compute among the study's
     Column("registered", Float, nullable=False),
+    Column("analyst", LargeBinary, nullable=False),
+    Column("clients", Integer, nullable=False),
+    Column("deadline", Float(53), nullable=False),
 )  # fmt: skip
 
 rounds = Table(
