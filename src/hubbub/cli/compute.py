@@ -74,16 +74,19 @@ def serve(config: Path) -> None:
 def status(url: str, authority: Path | None, json: bool) -> None:
     """Ask a Compute, and print what it says."""
     with needs_service():
-        from hubbub.service.web import Patience, Web
+        from hubbub.service.canonical import read_json
+        from hubbub.service.problems import one_line
+        from hubbub.service.web import MOST_LIST, Patience, Web
     web = Web.open(None if authority is None else str(authority), Patience(total=5.0))
-    content: dict[str, Any] = web.get(f"{url.rstrip('/')}/v1/status").json()
+    content: dict[str, Any] = read_json(web.get(f"{url.rstrip('/')}/v1/status", most=MOST_LIST).content)
     if json:
         print_json(content)
         return
-    console.print(f"{content['name']}: {len(content['studies'])} registered", markup=False)
+    console.print(one_line(f"{content['name']}: {len(content['studies'])} registered"), markup=False)
     for study in content["studies"]:
         for line in _study_lines(study):
-            console.print(line, markup=False)
+            indent = line[: len(line) - len(line.lstrip())]
+            console.print(indent + one_line(line), markup=False)
 
 
 def _study_lines(study: dict[str, Any]) -> list[str]:

@@ -108,13 +108,15 @@ def check(file: Path, authority: Path | None, json: bool) -> None:
 def _preflight(study: StudyRecord, position: int, web: Web) -> dict[str, Any]:
     from hubbub.errors import HubbubError
     from hubbub.service.analyst import find_compute
+    from hubbub.service.canonical import read_json
+    from hubbub.service.web import MOST_LIST
 
     compute = study.computes[position]
     row: dict[str, Any] = {"name": compute.name, "url": compute.url, "reached": False, "keys": None, "clock": None,
                            "registered": None, "epsilon_left": None, "ok": False}  # fmt: skip
     try:
         found = find_compute(compute.url, web)
-        there = web.get(f"{compute.url}/v1/status").json()
+        there = read_json(web.get(f"{compute.url}/v1/status", most=MOST_LIST).content)
     except HubbubError:
         return row
     mine = next((entry for entry in there["studies"] if entry["study"] == study.id), None)

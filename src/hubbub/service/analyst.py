@@ -33,6 +33,7 @@ from hubbub.statistics import Statistic
 from hubbub.statistics.preparation import Steps
 
 _INVITED_AT_ONCE = 5000
+_SUM_HEAD = 10_000  # bytes around a sum's words; also enough for a problem in its place
 _WAIT_FOR = ("agreement-under-way", "not-enough-reports", "round-open")
 
 
@@ -122,7 +123,8 @@ class Analyst:
     def _sum(self, record: RoundRecord, compute: ComputeRecord) -> bytes:
         url = f"{compute.url}/v1/studies/{self.study.id}/rounds/{record.number}/sum"
         try:
-            return self.web.get(url, wait_for=_WAIT_FOR[:1]).content
+            most = 8 * record.checked(self.study).plan(record.number).dimension + _SUM_HEAD
+            return self.web.get(url, wait_for=_WAIT_FOR[:1], most=most).content
         except Problem as problem:
             if problem.code == "round-refused":
                 raise RoundRefused("refused", f"{compute.name} says: {problem}") from None
