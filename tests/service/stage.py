@@ -11,7 +11,7 @@ from hubbub.privacy import Budget
 from hubbub.randomness import Randomness
 from hubbub.roles import combine_sums, contribute, plan_round
 from hubbub.securesum import PrivateKey, Session, encode_report, start_session
-from hubbub.service import agreement, node
+from hubbub.service import agreement, matching, node
 from hubbub.service.canonical import digest, sign_record, stamp
 from hubbub.service.messages import ENROL, decode_sum, enrol_parts, token_digest, token_for
 from hubbub.service.node import Limits, Node, NodeKeys
@@ -140,6 +140,12 @@ class Stage:
                     agreement.receive_roster(each, self.id, number, agreement.own_roster(other, self.id, number))
 
     def settle(self, number: int = 0) -> list[str]:
+        states = [agreement.settle(each, self.id, number) for each in self.nodes]
+        for each, state in zip(self.nodes, states, strict=True):
+            for other, there in zip(self.nodes, states, strict=True):
+                if state in ("agreed", "released") and there == "agreed" and other is not each:
+                    own = matching.own_agreement(each, self.id, number)
+                    matching.receive_agreement(other, self.id, number, own)
         return [agreement.settle(each, self.id, number) for each in self.nodes]
 
     def total(self, record: RoundRecord) -> tuple[np.ndarray, int]:

@@ -1,4 +1,4 @@
-"""What the parties sign: the study, its rounds, the end of a round, and the rosters of the Computes.
+"""What the parties sign: the study, its rounds, the end of a round, the Computes' rosters and their agreement.
 
 The study says who takes part and what may be spent. A round is a record of its own, bound to the study's digest,
 since what the second round sums depends on what the first one released (docs/decisions/0010).
@@ -270,6 +270,49 @@ class RosterRecord:
             whole("compute", content["compute"], 0, "count Computes from 0"), clients,
             text("event", content["event"], 64),
         )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class AgreementRecord:
+    """What a Compute would release over: the M signed rosters it holds, and what follows from them."""
+
+    LABEL: ClassVar[bytes] = b"hubbub agreement v1"
+    study: bytes
+    round: bytes
+    number: int
+    compute: int
+    rosters: tuple[bytes, ...]
+    """Digests of the Computes' roster records, in the order of the Computes."""
+    roster: bytes
+    """Digest of the clients that all of them hold."""
+    clients: int
+    """Samples of these clients."""
+    event: str
+    """Of the signing Compute's audit log."""
+
+    def content(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {
+            "hubbub": VERSION, "study": self.study.hex(), "round": self.round.hex(), "number": self.number,
+            "compute": self.compute, "rosters": [each.hex() for each in self.rosters], "roster": self.roster.hex(),
+            "clients": self.clients, "event": self.event,
+        }  # fmt: skip
+
+    @classmethod
+    def of(cls, content: Content) -> Self:
+        """The record, or InvalidInput."""
+        _check_version(content)
+        return cls(
+            hexed("study", content["study"], 32), hexed("round", content["round"], 32),
+            whole("number", content["number"], 0, "count rounds from 0"),
+            whole("compute", content["compute"], 0, "count Computes from 0"),
+            tuple(hexed("rosters", each, 32) for each in content["rosters"]), hexed("roster", content["roster"], 32),
+            whole("clients", content["clients"], 0, "count samples"), text("event", content["event"], 64),
+        )  # fmt: skip
+
+    def same(self, other: AgreementRecord) -> bool:
+        """True where both Computes would release over the same."""
+        return (self.rosters, self.roster, self.clients) == (other.rosters, other.roster, other.clients)
 
 
 @dataclass(frozen=True)

@@ -120,7 +120,7 @@ def too_long(most: int) -> Problem:
 def _read(reply: httpx.Response, most: int) -> bytes:
     """The bytes as they came, and no more of them than `most`; in a time that somebody may wait."""
     found, latest = bytearray(), time.monotonic() + _ANSWER_SECONDS
-    for chunk in reply.iter_raw():
+    for chunk in reply.iter_bytes():
         found += chunk
         if len(found) > most:
             raise too_long(most)
