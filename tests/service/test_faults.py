@@ -35,8 +35,8 @@ pytestmark = pytest.mark.slow
 
 POINTS = [
     *(f"after:{commit}" for commit in ("registered", "invited", "enrolled", "opened", "accepted", "closed", "agreed", "released")),
-    *(f"before-reply:{name}" for name in ("register", "enrol", "open", "report", "close", "roster", "sum")),
-    "after:roster-received",
+    *(f"before-reply:{name}" for name in ("register", "enrol", "open", "report", "close", "roster", "agreement", "sum")),
+    "after:roster-received", "after:agreement-received",
 ]  # fmt: skip
 
 
@@ -164,7 +164,7 @@ def restore_database(compute: LocalCompute, source: Path) -> None:
     compute.kill()
     for name in ("compute.db-wal", "compute.db-shm"):
         (compute.folder / name).unlink(missing_ok=True)
-    shutil.copy(source, compute.folder / "compute.db")
+    shutil.copyfile(source, compute.folder / "compute.db")  # the mode stays the Compute's
     compute.start()
 
 

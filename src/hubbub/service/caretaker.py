@@ -103,6 +103,7 @@ class Caretaker:
             passing = isinstance(error, SQLAlchemyError)  # of the database, not of this round
             if not passing and self._late(row):
                 await self._refuse(row, "damaged", "what is stored of the round cannot be read; check the disk")
+                self.health.mended(place)
 
     def _others(self, row: Row[Any]) -> list[Other]:
         """The study's other Computes; raises where study or round cannot be read."""
