@@ -22,6 +22,7 @@ from hubbub.service.messages import (
     token_for,
 )
 from hubbub.service.records import (
+    AgreementRecord,
     ClientRecord,
     CloseRecord,
     ComputeRecord,
@@ -60,6 +61,12 @@ def records() -> dict[str, tuple[object, SigningKey]]:
         "round": (round_, ANALYST),
         "close": (CloseRecord(digest(study), digest(round_)), ANALYST),
         "roster": (RosterRecord(digest(study), digest(round_), 0, 0, ("a/0", "a/1", "b"), "e1"), COMPUTE),
+        "agreement": (
+            AgreementRecord(
+                digest(study), digest(round_), 0, 0, (bytes([4]) * 32, bytes([5]) * 32), bytes(range(32)), 3, "e2"
+            ),
+            COMPUTE,
+        ),
         "invitation": (InvitationRecord(digest(study), 0, (ClientRecord("a", token, 2),)), ANALYST),
     }
 
