@@ -127,6 +127,7 @@ def _guarded(face: Face, name: str, function: Endpoint) -> Callable[[Request], A
     return endpoint
 
 
+_MOST_AGREEMENT = 100_000
 _EVENT = EVENT.encode()
 _QUIET = {"report", "health", "ready", "metrics", "status", "page", "keys"}
 
@@ -298,14 +299,16 @@ async def _close(face: Face, request: Request) -> Response:
 
 
 async def _roster_in(face: Face, request: Request) -> Response:
-    place, data = _place(request), await _body(face, request, JSON_TYPE, most=face.node.limits.roster_bytes)
+    place = _place(request)
+    most = await asyncio.to_thread(node.most_roster, face.node, place[0])
+    data = await _body(face, request, JSON_TYPE, most=most)
     receipt = await asyncio.to_thread(agreement.receive_roster, face.node, *place, data, _other(request))
     own = await asyncio.to_thread(agreement.own_roster, face.node, *place)
     return Response(own, 200, {EVENT: receipt.event}, JSON_TYPE)
 
 
 async def _agreement_in(face: Face, request: Request) -> Response:
-    place, data = _place(request), await _body(face, request, JSON_TYPE)
+    place, data = _place(request), await _body(face, request, JSON_TYPE, most=_MOST_AGREEMENT)
     if await asyncio.to_thread(matching.receive_agreement, face.node, *place, data) == "new":
         face.caretaker.poke()
     held = await asyncio.to_thread(matching.held_agreements, face.node, *place)

@@ -124,9 +124,10 @@ class Caretaker:
         if state == "agreed":
             failed = await self._with_all(row, computes, lambda place, peer: self._peers.compare(row, peer, place))
             state = await asyncio.to_thread(agreement.settle, *here)
-        log("round-settled", study=row.study[:16], round=row.number, state=state)
         if state in ("closed", "agreed"):
             await self._judge(row, failed, len(computes) + 1)
+        else:
+            log("round-settled", study=row.study[:16], round=row.number, state=state)
 
     async def _with_all(self, row: Row[Any], computes: list[Other], step: Step) -> list[tuple[Other, Exception]]:
         """Do this with every other Compute at the same time. Returns with whom it failed, and why."""

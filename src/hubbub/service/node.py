@@ -355,6 +355,11 @@ def known_study(node: Node, study_id: str) -> tuple[StudyRecord, int]:
     return found.record, found.position
 
 
+def most_roster(node: Node, study_id: str) -> int:
+    """Bytes that a signed roster of this study can have, whatever its clients are called."""
+    return known_study(node, study_id)[0].clients * MOST_NAME_IN_ROSTER + MOST_ROSTER_HEAD
+
+
 def check_analyst(study: StudyRecord, record: Record, signature: bytes) -> None:
     """Refuse what the study's analyst did not sign."""
     try:

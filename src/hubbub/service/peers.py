@@ -13,7 +13,7 @@ from hubbub.errors import HubbubError, InvalidInput
 from hubbub.service import agreement, matching
 from hubbub.service.canonical import read_json
 from hubbub.service.messages import JSON_TYPE
-from hubbub.service.node import Node
+from hubbub.service.node import Node, most_roster
 from hubbub.service.problems import Problem, problem_from
 from hubbub.service.records import ComputeRecord, StudyRecord
 from hubbub.service.web import PLAIN, check_plain, too_long
@@ -40,13 +40,14 @@ class Peers:
     async def exchange(self, row: Row[Any], peer: ComputeRecord) -> None:
         """Give this Compute's signed roster, get the other's; pass the analyst's close on to one that missed it."""
         own = await asyncio.to_thread(agreement.own_roster, self.node, row.study, row.number)
+        most = await asyncio.to_thread(most_roster, self.node, row.study)
         try:
-            theirs = await self._post(peer, f"{_round(row)}/rosters", own, self.node.limits.roster_bytes)
+            theirs = await self._post(peer, f"{_round(row)}/rosters", own, most)
         except Problem as problem:
             if problem.code != "not-closed" or row.close is None:
                 raise
             await self._post(peer, f"{_round(row)}/close", row.close)
-            theirs = await self._post(peer, f"{_round(row)}/rosters", own, self.node.limits.roster_bytes)
+            theirs = await self._post(peer, f"{_round(row)}/rosters", own, most)
         await asyncio.to_thread(agreement.receive_roster, self.node, row.study, row.number, theirs)
 
     async def compare(self, row: Row[Any], peer: ComputeRecord, place: int) -> None:
@@ -77,7 +78,7 @@ class Peers:
 
     async def _rosters(self, peer: ComputeRecord, study_id: str, number: int, place: int) -> list[bytes]:
         path = f"/v1/studies/{study_id}/rosters?compute={place}&round={number}"
-        most = 2 * self.node.limits.roster_bytes  # quotes inside a string of JSON are two characters
+        most = 2 * await asyncio.to_thread(most_roster, self.node, study_id)  # quotes in a string are two characters
         return _texts(read_json(await self._ask(peer, "GET", path, most)), "rosters")
 
     async def _post(self, peer: ComputeRecord, path: str, body: bytes, most: int = 100_000) -> bytes:
