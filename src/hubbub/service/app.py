@@ -36,7 +36,7 @@ from hubbub.service.openapi import describe
 from hubbub.service.page import PAGE
 from hubbub.service.problems import Problem
 from hubbub.service.rate import Buckets
-from hubbub.service.records import MOST_CLIENTS, MOST_ROUNDS, check_client_name
+from hubbub.service.records import MOST_AGREEMENT, MOST_CLIENTS, MOST_ROUNDS, check_client_name
 from hubbub.service.signing import KEY_BYTES, SIGNATURE_BYTES
 from hubbub.service.uploads import Outcome, Taken, Upload, accept_uploads
 
@@ -127,7 +127,6 @@ def _guarded(face: Face, name: str, function: Endpoint) -> Callable[[Request], A
     return endpoint
 
 
-_MOST_AGREEMENT = 100_000
 _EVENT = EVENT.encode()
 _QUIET = {"report", "health", "ready", "metrics", "status", "page", "keys"}
 
@@ -308,7 +307,7 @@ async def _roster_in(face: Face, request: Request) -> Response:
 
 
 async def _agreement_in(face: Face, request: Request) -> Response:
-    place, data = _place(request), await _body(face, request, JSON_TYPE, most=_MOST_AGREEMENT)
+    place, data = _place(request), await _body(face, request, JSON_TYPE, most=MOST_AGREEMENT)
     if await asyncio.to_thread(matching.receive_agreement, face.node, *place, data) == "new":
         face.caretaker.poke()
     held = await asyncio.to_thread(matching.held_agreements, face.node, *place)

@@ -13,13 +13,12 @@ from hubbub.errors import HubbubError, InvalidInput
 from hubbub.service import agreement, matching
 from hubbub.service.canonical import read_json
 from hubbub.service.messages import JSON_TYPE
-from hubbub.service.node import Node, most_roster
+from hubbub.service.node import Node, known_study, most_roster
 from hubbub.service.problems import Problem, problem_from
-from hubbub.service.records import ComputeRecord, StudyRecord
+from hubbub.service.records import MOST_AGREEMENT, ComputeRecord, StudyRecord
 from hubbub.service.web import PLAIN, check_plain, too_long
 
 _HISTORY_SECONDS = 3.0
-_MOST_AGREEMENTS = 8_000_000  # bytes
 
 
 class Differs(HubbubError):
@@ -54,7 +53,9 @@ class Peers:
         """Give this Compute's signed agreement, get all that the other holds; raises Differs where its own differs."""
         here = self.node, row.study, row.number
         own = await asyncio.to_thread(matching.own_agreement, *here)
-        reply = read_json(await self._post(peer, f"{_round(row)}/agreements", own, _MOST_AGREEMENTS))
+        study, _ = await asyncio.to_thread(known_study, self.node, row.study)
+        most = len(study.computes) * MOST_AGREEMENT
+        reply = read_json(await self._post(peer, f"{_round(row)}/agreements", own, most))
         for data in _texts(reply, "agreements"):
             match = await asyncio.to_thread(matching.receive_agreement, *here, data)
             if match == "differs" and matching.signer(data) == place:

@@ -39,6 +39,8 @@ MOST_NAME_IN_ROSTER = 3 * MOST_NAME_BYTES + 3
 """Two bytes of UTF-8 become six characters of JSON, four become twelve; quotes and a comma come on top."""
 MOST_ROSTER_HEAD = 1000
 """Of a signed roster, what is not names."""
+MOST_AGREEMENT = 100_000
+"""Of a signed agreement, which holds a digest of 64 characters for each Compute."""
 _MOST_MODEL_BYTES = 200_000
 _ORIGIN = re.compile(r"https?://(?:[a-z0-9_](?:[a-z0-9._-]*[a-z0-9_])?|\[[0-9a-f:.]+\])(?::([1-9][0-9]{0,4}))?")
 
