@@ -22,10 +22,12 @@ _HISTORY_SECONDS = 3.0
 
 
 class Differs(HubbubError):
-    """Another Compute would release over other rosters than this one: those of the Computes in `places`."""
+    """Another Compute would release over something else than this one: other rosters of the Computes in `places`, or
+    other numbers of samples where there are none."""
 
     def __init__(self, places: list[int]) -> None:
-        super().__init__("a Compute agreed on other rosters and shows nobody's second one")
+        rosters = "a Compute agreed on other rosters and shows nobody's second one"
+        super().__init__(rosters if places else "two Computes count different samples of the same clients")
         self.places = places
 
 
