@@ -171,6 +171,29 @@ def test_a_round_that_one_compute_missed_is_opened_there_by_the_same_command(
     assert "must have reports before it is closed" in failed(capsys, "study", "close", path)
 
 
+def test_computes_take_a_study_once_their_operators_have_named_the_others(
+    folder: Path, tmp_path_factory: pytest.TempPathFactory, capsys: pytest.CaptureFixture[str]
+):
+    """Computes as `hubbub compute init` makes them: every step that the commands print is needed, and enough."""
+    with LocalComputes(tmp_path_factory.mktemp("wary"), 2, anyone=False) as computes:
+        (folder / "study.toml").write_text(STUDY.format(urls=json.dumps(computes.urls)))
+        analyst = run(capsys, "study", "key", folder / "analyst.key")["key"]
+        created = run(capsys, "study", "create", folder / "study.toml", "--key", folder / "analyst.key")
+        assert created["analyst"] == analyst
+        assert not (folder / "study.key").exists()
+        opening = ["study", "open", folder / "study.json", "--key", folder / "analyst.key"]
+        said = failed(capsys, *opening)
+        assert analyst in said
+        configs = [compute.folder / "compute.toml" for compute in computes.computes]
+        for config in configs:
+            run(capsys, "compute", "trust", analyst, "--config", config)
+        assert "--peer URL" in failed(capsys, *opening)
+        keys = [httpx.get(f"{url}/v1/keys").json()["verify_key"] for url in computes.urls]
+        for config, key, url in zip(configs, keys[::-1], computes.urls[::-1], strict=True):
+            run(capsys, "compute", "trust", key, "--peer", url, "--config", config)
+        assert run(capsys, *opening)["label"] == "columns"
+
+
 def test_mistakes_are_one_line(folder: Path, capsys: pytest.CaptureFixture[str]):
     assert "study must be readable" in failed(capsys, "study", "create", folder / "none.toml")
     (folder / "bad.toml").write_text("title = 'x'\nepsilom = 1")

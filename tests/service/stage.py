@@ -11,7 +11,7 @@ from hubbub.privacy import Budget, Population
 from hubbub.randomness import Randomness
 from hubbub.roles import combine_sums, contribute, plan_round
 from hubbub.securesum import PrivateKey, Session, encode_report, start_session
-from hubbub.service import agreement, node
+from hubbub.service import agreement, matching, node
 from hubbub.service.canonical import digest, sign_record, stamp
 from hubbub.service.messages import ENROL, decode_sum, enrol_parts, token_digest, token_for
 from hubbub.service.node import Limits, Node, NodeKeys
@@ -25,6 +25,7 @@ from hubbub.service.records import (
 )
 from hubbub.service.signing import SigningKey
 from hubbub.service.store import Store
+from hubbub.service.trust import Trust
 from hubbub.service.uploads import Outcome, Upload, accept_uploads
 from hubbub.statistics import Means
 
@@ -139,6 +140,12 @@ class Stage:
                     agreement.receive_roster(each, self.id, number, agreement.own_roster(other, self.id, number))
 
     def settle(self, number: int = 0) -> list[str]:
+        states = [agreement.settle(each, self.id, number) for each in self.nodes]
+        for each, state in zip(self.nodes, states, strict=True):
+            for other, there in zip(self.nodes, states, strict=True):
+                if state in ("agreed", "released") and there == "agreed" and other is not each:
+                    own = matching.own_agreement(each, self.id, number)
+                    matching.receive_agreement(other, self.id, number, own)
         return [agreement.settle(each, self.id, number) for each in self.nodes]
 
     def total(self, record: RoundRecord) -> tuple[np.ndarray, int]:
@@ -156,12 +163,12 @@ def make_stage(
 ) -> Stage:
     clock, analyst = Clock(), SigningKey.generate()
     keys = [NodeKeys(PrivateKey.generate(), SigningKey.generate()) for _ in range(M)]
-    settings = Limits(**{"simulation": True, **limits})
+    settings = Limits(**{"simulation": True, "anyone": True, **limits})
     people = people or [Person(f"c{i}") for i in range(N)]
     counts = [person.samples for person in people]
     population = Population(len(people), min(T, len(people) - 2), colluders, sum(counts), max(counts))
     nodes = [
-        Node(f"compute-{k}", Store(url), key, settings, clock)
+        Node(f"compute-{k}", Store(url), key, settings, clock, Trust(anyone=settings.anyone))
         for k, (url, key) in enumerate(zip(urls, keys, strict=True))
     ]
     computes = tuple(

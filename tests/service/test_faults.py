@@ -35,8 +35,8 @@ pytestmark = pytest.mark.slow
 
 POINTS = [
     *(f"after:{commit}" for commit in ("registered", "invited", "enrolled", "opened", "accepted", "closed", "agreed", "released")),
-    *(f"before-reply:{name}" for name in ("register", "enrol", "open", "report", "close", "roster", "sum")),
-    "after:roster-received",
+    *(f"before-reply:{name}" for name in ("register", "enrol", "open", "report", "close", "roster", "agreement", "sum")),
+    "after:roster-received", "after:agreement-received",
 ]  # fmt: skip
 
 
@@ -172,7 +172,7 @@ def restore_database(compute: LocalCompute, source: Path) -> None:
     compute.kill()
     for name in ("compute.db-wal", "compute.db-shm"):
         (compute.folder / name).unlink(missing_ok=True)
-    shutil.copy(source, compute.folder / "compute.db")
+    shutil.copyfile(source, compute.folder / "compute.db")  # the mode stays the Compute's
     compute.start()
 
 
@@ -225,10 +225,16 @@ def test_a_full_disk_loses_nothing_that_was_confirmed(mortal: LocalComputes, tmp
         timeout=20,
     )
     assert (full.status_code, full.json()["code"]) == (503, "not-ready")
+    unready = httpx.get(f"{victim.url}/v1/ready", timeout=20)
+    assert (unready.status_code, "cannot be written" in unready.json()["detail"]) == (503, True)
     resource.prlimit(victim.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     study.send(record)
     study.analyst.close(record)
     np.testing.assert_array_equal(study.analyst.release(record).value, study.exact())
+    deadline = time.monotonic() + 20
+    while httpx.get(f"{victim.url}/v1/ready", timeout=20).status_code != 200:
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
 
 
 def test_a_database_restart_is_survived(postgres: PrivatePostgres):

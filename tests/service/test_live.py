@@ -247,6 +247,14 @@ def test_a_batch_of_several_clients_reports(opened):
     assert study.analyst.release(record).n == len(reports)
 
 
+def test_a_roster_longer_than_the_studys_names_is_not_read(opened):
+    study, _ = opened
+    headers = {"content-type": "application/json"}
+    reply = httpx.post(study.url(0, "/rounds/0/rosters"), content=b" " * 3000, headers=headers)
+    refused(reply, 413, "too-large")
+    assert "at most 2818 bytes" in reply.json()["detail"]
+
+
 def test_a_forged_roster_is_refused_and_counted(opened):
     study, record = opened
     study.send(record)

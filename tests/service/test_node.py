@@ -400,11 +400,6 @@ def test_limits_hold(urls: list[str]):
     assert stage.enrol(0, stage.people[0]).new is False
 
 
-def test_only_known_analysts_where_the_operator_says_so(urls: list[str]):
-    stage = make_stage(urls, analysts=(SigningKey.generate().public(),))
-    assert code_of(node.register_study, stage.nodes[0], sign_record(stage.study, stage.analyst)) == "not-allowed"
-
-
 def test_a_study_must_name_this_compute_with_its_keys(stage: Stage):
     key = stage.study.computes[1].key
     moved = replace(

@@ -22,6 +22,7 @@ from hubbub.service.messages import (
     token_for,
 )
 from hubbub.service.records import (
+    AgreementRecord,
     ClientRecord,
     CloseRecord,
     ComputeRecord,
@@ -66,6 +67,12 @@ def records() -> dict[str, tuple[object, SigningKey]]:
         "roster": (RosterRecord(digest(study), digest(round_), 0, 0, ("a/0", "a/1", "b"), "e1"), COMPUTE),
         "refusal": (RefusalRecord(digest(study), digest(round_), 0, 0, "too-few-clients", "e2"), COMPUTE),
         "sum request": (SumRequestRecord(digest(study), digest(round_), 0, "2029-12-31T00:00:00Z"), ANALYST),
+        "agreement": (
+            AgreementRecord(
+                digest(study), digest(round_), 0, 0, (bytes([4]) * 32, bytes([5]) * 32), bytes(range(32)), 3, "e2"
+            ),
+            COMPUTE,
+        ),
         "invitation": (InvitationRecord(digest(study), 0, (ClientRecord("a", token, 2),)), ANALYST),
     }
 

@@ -351,6 +351,34 @@ def compute_serve(*, config: Annotated[Path, Parameter(help="The file that `hubb
     serve(config)
 
 
+@compute.command(name="trust")
+def compute_trust(
+    key: Annotated[str | None, Parameter(help="An analyst's public key, or another Compute's verify key.")] = None,
+    *,
+    config: Annotated[Path, Parameter(help="The Compute's configuration.")] = Path("compute.toml"),
+    peer: Annotated[str | None, Parameter(help="The key is that of the Compute at this address.")] = None,
+    name: Annotated[str, Parameter(help="What you call its owner, for --list.")] = "",
+    remove: Annotated[bool, Parameter(negative="", help="Trust this key no more.")] = False,
+    show: Annotated[bool, Parameter(name="--list", negative="", help="Show whom this Compute trusts.")] = False,
+    json: Json = False,
+) -> None:
+    """Name an analyst whose studies this Compute takes, or another Compute that may take part in them.
+
+    Nobody is trusted until named. A study is taken if its analyst is named and each of its other Computes is named
+    with the address that the study gives; this Compute calls no other addresses. A running Compute needs no restart.
+
+    For example:
+
+        hubbub compute trust 3d40..8b --config my-compute/compute.toml --name "the registry's analyst"
+        hubbub compute trust 91c2..07 --config my-compute/compute.toml --peer https://b.example:8443
+        hubbub compute trust 3d40..8b --config my-compute/compute.toml --remove
+        hubbub compute trust --config my-compute/compute.toml --list
+    """
+    from hubbub.cli.compute import trust
+
+    trust(key, config, peer, name, remove, show, json)
+
+
 @compute.command(name="status")
 def compute_status(
     url: Annotated[str, Parameter(help="Address of a Compute, such as http://127.0.0.1:8000.")],
@@ -377,18 +405,43 @@ study = App(name="study", help="Plan, run and read a study on real Computes.", h
 app.command(study)
 
 
+@study.command(name="key")
+def study_key(
+    file: Annotated[Path, Parameter(help="The analyst's key: made if there is none, and never overwritten.")],
+    *,
+    json: Json = False,
+) -> None:
+    """Make an analyst's key, or show the public part of one, which Compute operators need before they take a study.
+
+    For example:
+
+        hubbub study key analyst.key
+        hubbub study create study.toml --key analyst.key
+    """
+    from hubbub.cli.study import show_key
+
+    show_key(file, json)
+
+
 @study.command(name="create")
 def study_create(
     source: Annotated[Path, Parameter(help="TOML file: who takes part, the budget, the model.")],
     *,
+    key: Annotated[
+        Path | None, Parameter(help="Sign with this key, from `hubbub study key` [default: a new one].")
+    ] = None,
     out: Annotated[Path | None, Parameter(help="The study file [default: source with the ending .json].")] = None,
     authority: Authority = None,
     json: Json = False,
 ) -> None:
-    """Sign a study: what everybody agrees on, named by its hash. Also writes the analyst's key and the clients' tokens.
+    """Sign a study: what everybody agrees on, named by its hash. Also writes the clients' tokens.
+
+    Computes take it once their operators have named the analyst's key with `hubbub compute trust`. Without --key a new
+    key is made for this study alone and written beside it.
 
     For example:
 
+        hubbub study create study.toml --key analyst.key
         hubbub study create study.toml
 
     where study.toml says:
@@ -406,7 +459,7 @@ def study_create(
     """
     from hubbub.cli.study import create
 
-    create(source, out, authority, json)
+    create(source, key, out, authority, json)
 
 
 @study.command(name="check")

@@ -7,6 +7,7 @@ from typing import Any
 
 from hubbub.cli.extras import needs_service
 from hubbub.cli.output import console, print_json
+from hubbub.errors import InvalidInput
 from hubbub.securesum import SuiteName
 
 
@@ -26,8 +27,44 @@ def init(folder: Path, name: str | None, listen: str, database: str, suite: Suit
     console.print(
         f"Tell analysts and data holders this fingerprint of both keys by a way you trust: {found}", markup=False
     )
-    console.print(f"Its verify key: {verify_key}", markup=False)
+    console.print(f"Tell the operators of the other Computes its verify key: {verify_key}", markup=False)
+    console.print("It takes nobody's studies yet. Name the analysts, and the study's other Computes:", markup=False)
+    console.print(f"  hubbub compute trust ANALYSTS_KEY --config {config}", markup=False)
+    console.print(
+        f"  hubbub compute trust VERIFY_KEY --peer https://their.address:8443 --config {config}", markup=False
+    )
     console.print(f"Start it: hubbub compute serve --config {config}", markup=False)
+
+
+def trust(
+    key: str | None, config: Path, peer: str | None, name: str, remove: bool, show: bool, json: bool
+) -> None:  # fmt: skip
+    """Add a key to those that the Compute trusts, or take it away, or show them all."""
+    with needs_service():
+        from hubbub.service.canonical import hexed, text
+        from hubbub.service.config import read_config
+        from hubbub.service.signing import KEY_BYTES
+        from hubbub.service.trust import read_trust, write_trust
+    path = read_config(config).trust
+    named = read_trust(path)
+    if show != (key is None) or (remove and peer is not None):
+        raise InvalidInput("trust must be given a key, with --peer, --remove or neither, or --list alone; see --help")
+    if key is not None:
+        data, called = hexed("key", key, KEY_BYTES), name and text("name", name, 100)
+        if remove:
+            named = named.without(data)
+        else:
+            named = named.with_analyst(data, called) if peer is None else named.with_peer(data, peer, called)
+        write_trust(path, named)
+    if json:
+        print_json(named.content())
+        return
+    for each, called in named.analysts.items():
+        console.print(f"analyst {each.hex()} {called}".rstrip(), markup=False, soft_wrap=True)
+    for each, other in named.peers.items():
+        console.print(f"Compute {each.hex()} {other.url} {other.name}".rstrip(), markup=False, soft_wrap=True)
+    if not named.analysts:
+        console.print("no analyst is named: no study is taken", markup=False)
 
 
 def serve(config: Path) -> None:
@@ -40,16 +77,19 @@ def serve(config: Path) -> None:
 def status(url: str, authority: Path | None, json: bool) -> None:
     """Ask a Compute, and print what it says."""
     with needs_service():
-        from hubbub.service.web import Patience, Web
+        from hubbub.service.canonical import read_json
+        from hubbub.service.problems import one_line
+        from hubbub.service.web import MOST_LIST, Patience, Web
     web = Web.open(None if authority is None else str(authority), Patience(total=5.0))
-    content: dict[str, Any] = web.get(f"{url.rstrip('/')}/v1/status").json()
+    content: dict[str, Any] = read_json(web.get(f"{url.rstrip('/')}/v1/status", most=MOST_LIST).content)
     if json:
         print_json(content)
         return
-    console.print(f"{content['name']}: {len(content['studies'])} registered", markup=False)
+    console.print(one_line(f"{content['name']}: {len(content['studies'])} registered"), markup=False)
     for study in content["studies"]:
         for line in _study_lines(study):
-            console.print(line, markup=False)
+            indent = line[: len(line) - len(line.lstrip())]
+            console.print(indent + one_line(line), markup=False)
 
 
 def _study_lines(study: dict[str, Any]) -> list[str]:

@@ -25,6 +25,7 @@ from hubbub.privacy import Budget, Population, Release, covered
 if TYPE_CHECKING:
     from hubbub.service.analyst import Analyst
     from hubbub.service.records import StudyRecord
+    from hubbub.service.signing import SigningKey
     from hubbub.service.web import Web
 
 _FIELDS = {
@@ -33,8 +34,20 @@ _FIELDS = {
 }  # fmt: skip
 
 
-def create(source: Path, out: Path | None, authority: Path | None, json: bool) -> None:
-    """Ask the Computes for their keys, sign the study, write it with the analyst's key and the clients' tokens."""
+def show_key(file: Path, json: bool) -> None:
+    """Make the analyst's key where there is none; print the public part."""
+    with needs_service():
+        from hubbub.service.config import write_secret
+        from hubbub.service.signing import SigningKey
+    if not file.exists():
+        write_secret(file, {"sign": SigningKey.generate().data.hex()})
+    public = _read_key(file).public().hex()
+    _say(json, {"key": public, "file": str(file)}, f"{public}\nTell it to the Computes' operators by a way they trust: "
+         f"they name it with `hubbub compute trust`. Keep {file} secret.")  # fmt: skip
+
+
+def create(source: Path, key_file: Path | None, out: Path | None, authority: Path | None, json: bool) -> None:
+    """Ask the Computes for their keys, sign the study, write it with the clients' tokens (and a new key, if any)."""
     with needs_service():
         from hubbub.service.analyst import make_tokens, new_study
         from hubbub.service.canonical import sign_record
@@ -42,32 +55,39 @@ def create(source: Path, out: Path | None, authority: Path | None, json: bool) -
         from hubbub.service.fingerprints import fingerprints
         from hubbub.service.signing import SigningKey
     content, path = _toml(source), out or source.with_suffix(".json")
-    key_path, token_path = path.with_suffix(".key"), path.with_suffix(".tokens.csv")
-    for file in (path, key_path, token_path):
+    key = SigningKey.generate() if key_file is None else _read_key(key_file)
+    key_path, token_path = key_file or path.with_suffix(".key"), path.with_suffix(".tokens.csv")
+    for file in (path, token_path) if key_file is not None else (path, key_path, token_path):
         if file.exists():
             raise invalid("out", "a new file", file, "name another, or move the old study away")
     samples = _parties(content)
     population = _population(content, samples)
     web = web_to(authority)
-    key = SigningKey.generate()
     study = new_study(
         content["title"], _computes(content["computes"], web), population,
         Budget(content["epsilon"], content["delta"]), key, seconds=86400.0 * content.get("days", 7),
         model=_plan(content["model"]).content(), results=content.get("results", "public"),
     )  # fmt: skip
-    write_secret(key_path, {"sign": key.data.hex()})
+    if key_file is None:
+        write_secret(key_path, {"sign": key.data.hex()})
     _write_tokens(token_path, make_tokens(samples))
     path.write_bytes(sign_record(study, key))
     found = fingerprints(study)
     if json:
         print_json({"study": study.id, "file": str(path), "key": str(key_path), "tokens": str(token_path),
-                    "fingerprints": found})  # fmt: skip
+                    "analyst": key.public().hex(), "fingerprints": found})  # fmt: skip
         return
     console.print(f"study {study.id}", markup=False)
     _print_fingerprints(found)
     console.print(
         f"written to {path}; keep {key_path} secret, give each line of {token_path} to its client", markup=False
     )
+    console.print(
+        f"Computes take it once their operators have run: hubbub compute trust {key.public().hex()}",
+        markup=False, soft_wrap=True,
+    )  # fmt: skip
+    if key_file is not None:
+        console.print(f"`hubbub study open` and `close` need it, too: --key {key_file}", markup=False)
 
 
 def check(file: Path, authority: Path | None, json: bool) -> None:
@@ -117,13 +137,15 @@ def _print_fingerprints(found: Mapping[str, Any]) -> None:
 def _preflight(study: StudyRecord, position: int, web: Web) -> dict[str, Any]:
     from hubbub.errors import HubbubError
     from hubbub.service.analyst import find_compute
+    from hubbub.service.canonical import read_json
+    from hubbub.service.web import MOST_LIST
 
     compute = study.computes[position]
     row: dict[str, Any] = {"name": compute.name, "url": compute.url, "reached": False, "keys": None, "clock": None,
                            "registered": None, "epsilon_left": None, "ok": False}  # fmt: skip
     try:
         found = find_compute(compute.url, web)
-        there = web.get(f"{compute.url}/v1/status").json()
+        there = read_json(web.get(f"{compute.url}/v1/status", most=MOST_LIST).content)
     except HubbubError:
         return row
     mine = next((entry for entry in there["studies"] if entry["study"] == study.id), None)
@@ -257,17 +279,10 @@ def signed_study(file: Path) -> StudyRecord:
 
 
 def _analyst(file: Path, key: Path | None, authority: Path | None) -> Analyst:
-    import json
-
     from hubbub.service.analyst import Analyst
-    from hubbub.service.signing import SigningKey
 
     path = key or file.with_suffix(".key")
-    try:
-        secret = SigningKey(bytes.fromhex(json.loads(path.read_text())["sign"]))
-    except (OSError, ValueError, KeyError, TypeError):
-        raise InvalidInput(f"key must be the file that `hubbub study create` wrote, got key={path}") from None
-    study = signed_study(file)
+    study, secret = signed_study(file), _read_key(path)
     if secret.public() != study.analyst:
         raise InvalidInput(f"key must be the one that signed the study, got another in {path}; name it with --key")
     return Analyst(study, secret, web_to(authority))
@@ -288,6 +303,19 @@ def _reader(file: Path, key: Path | None, authority: Path | None) -> Analyst:
             f"{path}; name it with --key"
         )
     return _analyst(file, path, authority)
+
+
+def _read_key(path: Path) -> SigningKey:
+    import json
+
+    from hubbub.service.signing import SigningKey
+
+    try:
+        return SigningKey(bytes.fromhex(json.loads(path.read_text())["sign"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        raise InvalidInput(
+            f"key must be the file that `hubbub study key` or `study create` wrote, got key={path}; name it with --key"
+        ) from None
 
 
 def _toml(source: Path) -> dict[str, Any]:

@@ -113,10 +113,12 @@ class _Ticks:
 
 def _accepted(nodes: Any) -> list[int]:
     """How many reports each Compute has accepted, by its own counter."""
-    from hubbub.service.web import Web
+    from hubbub.service.web import MOST_LIST, Web
 
     web = Web.open(None if nodes.authority is None else str(nodes.authority))
-    return [int(web.get(f"{url}/v1/status").json()["counters"].get("accepted", 0)) for url in nodes.urls]
+    return [
+        int(web.get(f"{url}/v1/status", most=MOST_LIST).json()["counters"].get("accepted", 0)) for url in nodes.urls
+    ]
 
 
 def _stay(nodes: Any) -> None:

@@ -1,4 +1,4 @@
-"""How a round ends: close -> exchange signed rosters -> agree -> release once, or refuse.
+"""How a round ends: close -> exchange signed rosters -> agree -> compare (matching.py) -> release once, or refuse.
 
 Every step is one transaction that moves the round from one state to the next, and each can be repeated after a crash:
 a roster is signed once and kept, the agreed roster follows from the M signed ones, the sum from the roster.
@@ -6,7 +6,7 @@ a roster is signed once and kept, the agreed roster follows from the M signed on
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +23,7 @@ from hubbub.service.known import parsed_round, parsed_study
 from hubbub.service.messages import encode_sum
 from hubbub.service.node import Node, Receipt, check_analyst, known_study
 from hubbub.service.problems import Problem
-from hubbub.service.records import CloseRecord, RosterRecord, StudyRecord
+from hubbub.service.records import AgreementRecord, CloseRecord, RosterRecord, StudyRecord
 from hubbub.service.tables import State
 
 _CHUNK = 500  # reports opened at a time: memory stays constant whatever N is
@@ -90,15 +90,21 @@ def own_roster(node: Node, study_id: str, number: int) -> bytes:
         found = view(connection, study_id, number)
         rows = db.stored_rosters(connection, study_id, number)
     if found.row.state == "refused":
-        raise _refused(found.row)
+        raise refusal(found.row)
     mine = [row.record for row in rows if row.compute == found.position]
     if not mine:
         raise Problem("not-closed", "round must be closed before rosters are exchanged; send the analyst's close")
     return bytes(mine[0])
 
 
-def receive_roster(node: Node, study_id: str, number: int, data: bytes, other: str | None = None) -> Receipt:
-    """Keep another Compute's signed roster; a second one for the same round ends the round here."""
+def receive_roster(
+    node: Node, study_id: str, number: int, data: bytes, other: str | None = None, *, differing: bool = False
+) -> Receipt:
+    """Keep another Compute's signed roster; a second one for the same round ends the round here.
+
+    Once this Compute has signed its agreement others may release, so from then on a second roster ends the round only
+    where the Computes are known to differ. A roster of its own that it does not know always does.
+    """
     record, event = _checked_roster(node, study_id, number, data), db.new_event()
     with node.store.write("roster-received") as connection:
         found = view(connection, study_id, number)
@@ -113,14 +119,26 @@ def receive_roster(node: Node, study_id: str, number: int, data: bytes, other: s
                 compute=record.compute, clients=len(record.clients),
             )  # fmt: skip
             return Receipt(event)
-    code = "rolled-back" if record.compute == found.position else "second-roster"
-    raise refuse(node, study_id, number, code, _CONFLICTS[code], other=record.event)
+    if record.compute == found.position:
+        raise refuse(node, study_id, number, "rolled-back", ROLLED_BACK, other=record.event)
+    name = f"{found.study.computes[record.compute].name} (Compute {record.compute + 1} of {len(found.study.computes)})"
+    detail = f"{name} has signed two different rosters for this round; ask its operator what happened"
+    if found.row.state == "agreed" and not differing:
+        note(node, study_id, number, "second-roster", other=record.event, compute=record.compute)
+        raise Problem("second-roster", detail)
+    raise refuse(node, study_id, number, "second-roster", detail, other=record.event, compute=record.compute)
 
 
-_CONFLICTS = {
-    "second-roster": "a Compute has signed two different rosters for this round; ask its operator what happened",
-    "rolled-back": "this Compute has signed a roster that its database does not know: an old copy was restored",
-}
+ROLLED_BACK = "this Compute has signed a roster that its database does not know: an old copy was restored"
+_CONFLICTS = ("second-roster", "rolled-back")
+
+
+def note(node: Node, study_id: str, number: int, kind: str, *, other: str | None, **detail: object) -> None:
+    """Write down what another party did, where nothing else follows from it: once, however often it does it."""
+    row = db.audit_row(node.clock(), kind, study_id, number, event=db.new_event(), other=other, **detail)
+    with node.store.write() as connection:
+        if not db.audited(connection, row):
+            db.write_audits(connection, [row])
 
 
 def _checked_roster(node: Node, study_id: str, number: int, data: bytes) -> RosterRecord:
@@ -146,28 +164,52 @@ def check_history(node: Node, study_id: str, signed: Iterable[bytes]) -> None:
         known = {bytes(row.record) for row in db.stored_rosters(connection, study_id) if row.compute == position}
     mine = {digest(read_signed(data, RosterRecord)[0]) for data in known}
     for data in signed:
-        record, signature = read_signed(data, RosterRecord)
+        try:
+            record, signature = read_signed(data, RosterRecord)
+            check_signature(record, signature, study.computes[position].verify_key, "Compute")
+        except InvalidInput:
+            continue  # whatever another Compute says that this one did not sign proves nothing
         if record.compute != position or record.study != digest(study) or digest(record) in mine:
             continue
-        check_signature(record, signature, study.computes[position].verify_key, "Compute")
         event = db.new_event()
         with node.store.write() as connection:
             db.write_audit(connection, node.clock(), "rolled-back", study_id, event=event, other=record.event)
-        raise Problem("rolled-back", _CONFLICTS["rolled-back"])
+        raise Problem("rolled-back", ROLLED_BACK)
 
 
 def settle(node: Node, study_id: str, number: int) -> State:
     """Take the round as far as what is in the store allows: closed -> agreed -> released, or refused."""
+    found, rosters, samples = _held(node, study_id, number)
+    state: State = found.row.state
+    if state == "closed" and len(rosters) == len(found.study.computes):
+        state = _agree(node, found, rosters, samples)
+    if state == "agreed" and _all_agree(node, found):
+        state = _release(node, found, _common(found, rosters), samples)
+    return state
+
+
+def too_few(node: Node, study_id: str, number: int) -> bool:
+    """True where all rosters are here and leave too few clients."""
+    found, rosters, _ = _held(node, study_id, number)
+    complete = found.row.state == "closed" and len(rosters) == len(found.study.computes)
+    return complete and isinstance(_common(found, rosters), RoundRefused)
+
+
+def _held(node: Node, study_id: str, number: int) -> tuple[RoundView, Sequence[Row[Any]], dict[str, int]]:
     with node.store.read() as connection:
         found = view(connection, study_id, number)
         rosters = db.stored_rosters(connection, study_id, number)
-        samples = db.samples_of(connection, study_id, number)
-    state: State = found.row.state
-    if state == "closed" and len(rosters) == len(found.study.computes):
-        state = _agree(node, found, _common(found, rosters))
-    if state == "agreed":
-        state = _release(node, found, _common(found, rosters), samples)
-    return state
+        return found, rosters, db.samples_of(connection, study_id, number)
+
+
+def _all_agree(node: Node, found: RoundView) -> bool:
+    """True where every Compute has signed that it would release over what this one would: only then it does."""
+    with node.store.read() as connection:
+        signed = db.stored_agreements(connection, found.row.study, found.row.number)
+    if set(signed) != set(range(len(found.study.computes))):
+        return False
+    records = {place: read_signed(data, AgreementRecord)[0] for place, data in signed.items()}
+    return all(record.compute == place and record.same(records[found.position]) for place, record in records.items())
 
 
 def _common(found: RoundView, rosters: Iterable[Row[Any]]) -> Roster | RoundRefused:
@@ -178,18 +220,25 @@ def _common(found: RoundView, rosters: Iterable[Row[Any]]) -> Roster | RoundRefu
         return refusal
 
 
-def _agree(node: Node, found: RoundView, roster: Roster | RoundRefused) -> State:
-    study_id, number = found.row.study, found.row.number
+def _agree(node: Node, found: RoundView, rosters: Sequence[Row[Any]], samples: Mapping[str, int]) -> State:
+    """Sign what this Compute would release over, once; nothing is released before all Computes have signed the same."""
+    study_id, number, roster = found.row.study, found.row.number, _common(found, rosters)
     if isinstance(roster, RoundRefused):
         refuse(node, study_id, number, roster.reason, str(roster))
         return "refused"
-    size = len(roster)
-    values = {"roster_digest": roster_digest(found.role, number, roster), "roster_size": size}
+    turnout, event = turnout_of(roster, samples), db.new_event()
+    mark = roster_digest(found.role, number, roster)
+    signed = tuple(digest(read_signed(row.record, RosterRecord)[0]) for row in rosters)
+    record = AgreementRecord(
+        digest(found.study), found.row.digest, number, found.position, signed, mark, turnout.samples, event
+    )
     with node.store.write("agreed") as connection:
-        if db.move(connection, study_id, number, "closed", "agreed", node.clock(), **values):
-            db.write_audit(
-                connection, node.clock(), "roster-agreed", study_id, number, event=db.new_event(), clients=size
-            )
+        now = node.clock()
+        values = {"roster_digest": mark, "roster_size": turnout.clients}
+        if db.move(connection, study_id, number, "closed", "agreed", now, **values):
+            db.add_agreement(connection, study_id, number, found.position, sign_record(record, node.keys.sign))
+            db.write_audit(connection, now, "roster-agreed", study_id, number, event=event,
+                           clients=turnout.clients)  # fmt: skip
     return "agreed"
 
 
@@ -234,8 +283,13 @@ def _sum(node: Node, found: RoundView, roster: Roster, turnout: Turnout) -> Comp
     return ComputeSum(found.role.digest, number, found.position, mark, turnout, words)
 
 
-def refuse(node: Node, study_id: str, number: int, reason: str, detail: str, *, other: str | None = None) -> Problem:
-    """Give the round up, unless it is released: delete the shares, give the budget back. Returns what to raise."""
+def refuse(
+    node: Node, study_id: str, number: int, reason: str, detail: str, *, other: str | None = None, **more: object
+) -> Problem:
+    """Give the round up, unless it is released: delete the shares, give the budget back. Returns what to raise.
+
+    The charge stays where an old database was restored: before that this Compute may have released its sum.
+    """
     with node.store.write("refused") as connection:
         now = node.clock()
         values = {"reason": reason, "detail": detail[:500]}
@@ -245,9 +299,11 @@ def refuse(node: Node, study_id: str, number: int, reason: str, detail: str, *, 
         )
         if moved:
             db.scrub(connection, study_id, number)
-            db.refund(connection, study_id, number)
+            if reason != "rolled-back":
+                db.refund(connection, study_id, number)
         kind = "round-refused" if moved else "conflict"
-        db.write_audit(connection, now, kind, study_id, number, event=db.new_event(), other=other, reason=reason)
+        event = db.new_event()
+        db.write_audit(connection, now, kind, study_id, number, event=event, other=other, reason=reason, **more)
     return Problem(reason if reason in _CONFLICTS else "round-refused", detail)
 
 
@@ -260,7 +316,7 @@ def released_sum(node: Node, study_id: str, number: int) -> bytes:
     if body is not None:
         return body
     if found.row.state == "refused":
-        raise _refused(found.row)
+        raise refusal(found.row)
     if found.row.state == "open":
         wait = max(1, min(30, round(found.row.deadline - node.clock())))
         if held < found.least:
@@ -271,5 +327,6 @@ def released_sum(node: Node, study_id: str, number: int) -> bytes:
     raise Problem("agreement-under-way", "the Computes have not all answered yet; ask again", 1)
 
 
-def _refused(row: Row[Any]) -> Problem:
+def refusal(row: Row[Any]) -> Problem:
+    """What to say of a round that was refused."""
     return Problem("round-refused", f"round {row.number} was refused ({row.reason}): {row.detail}")

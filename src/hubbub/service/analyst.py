@@ -36,6 +36,7 @@ from hubbub.statistics import Statistic
 from hubbub.statistics.preparation import Steps
 
 _INVITED_AT_ONCE = 5000
+_SUM_HEAD = 10_000  # bytes around a sum's words; also enough for a problem in its place
 _WAIT_FOR = ("agreement-under-way",)
 
 
@@ -132,10 +133,11 @@ class Analyst:
         compute = self.study.computes[position]
         url = f"{compute.url}/v1/studies/{self.study.id}/rounds/{record.number}/sum"
         try:
+            most = 8 * record.checked(self.study).plan(record.number).dimension + _SUM_HEAD
             if self.study.results == "public":
-                return self.web.get(url, wait_for=_WAIT_FOR).content
+                return self.web.get(url, wait_for=_WAIT_FOR, most=most).content
             asked = SumRequestRecord(digest(self.study), digest(record), position, stamp(time.time()))
-            return self.web.post(url, sign_record(asked, self.key), wait_for=_WAIT_FOR).content
+            return self.web.post(url, sign_record(asked, self.key), wait_for=_WAIT_FOR, most=most).content
         except Problem as problem:
             if problem.code == "round-refused":
                 raise self._refusal(record, f"{compute.name} says: {problem}") from None

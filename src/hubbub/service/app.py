@@ -23,7 +23,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hubbub.errors import HubbubError, MalformedMessage, whole
 from hubbub.securesum import OPENING_BYTES, split_reports
-from hubbub.service import agreement, answers, faults, node, status
+from hubbub.service import agreement, answers, faults, matching, node, status
 from hubbub.service.bodies import Bodies, Headers, header
 from hubbub.service.canonical import hexed, read_json
 from hubbub.service.caretaker import Caretaker
@@ -36,7 +36,7 @@ from hubbub.service.openapi import describe
 from hubbub.service.page import PAGE
 from hubbub.service.problems import Problem
 from hubbub.service.rate import Buckets
-from hubbub.service.records import MOST_CLIENTS, MOST_ROUNDS, check_client_name
+from hubbub.service.records import MOST_AGREEMENT, MOST_CLIENTS, MOST_ROUNDS, check_client_name
 from hubbub.service.signing import KEY_BYTES, SIGNATURE_BYTES
 from hubbub.service.uploads import Outcome, Taken, Upload, accept_uploads
 
@@ -166,8 +166,8 @@ def _not_found(face: Face) -> Callable[[Request, Exception], Response]:
     return answer
 
 
-async def _body(face: Face, request: Request, *types: str) -> bytes:
-    return await face.bodies.read(request.scope["headers"], request.receive, *types)
+async def _body(face: Face, request: Request, *types: str, most: int | None = None) -> bytes:
+    return await face.bodies.read(request.scope["headers"], request.receive, *types, most=most)
 
 
 def _other(request: Request) -> str | None:
@@ -248,8 +248,8 @@ async def _enrol(face: Face, request: Request) -> Response:
 
 async def _open(face: Face, request: Request) -> Response:
     data, study = await _body(face, request, JSON_TYPE), request.path_params["study"]
-    await asyncio.to_thread(node.checked_round, face.node, study, data)
-    await face.caretaker.check_history(study)
+    _, record = await asyncio.to_thread(node.checked_round, face.node, study, data)
+    await face.caretaker.check_history(study, record.number)
     return _receipt(await asyncio.to_thread(node.open_round, face.node, study, data, _other(request)))
 
 
@@ -298,15 +298,25 @@ async def _close(face: Face, request: Request) -> Response:
 
 
 async def _roster_in(face: Face, request: Request) -> Response:
-    place, data = _place(request), await _body(face, request, JSON_TYPE)
+    place = _place(request)
+    most = await asyncio.to_thread(node.most_roster, face.node, place[0])
+    data = await _body(face, request, JSON_TYPE, most=most)
     receipt = await asyncio.to_thread(agreement.receive_roster, face.node, *place, data, _other(request))
     own = await asyncio.to_thread(agreement.own_roster, face.node, *place)
     return Response(own, 200, {EVENT: receipt.event}, JSON_TYPE)
 
 
+async def _agreement_in(face: Face, request: Request) -> Response:
+    place, data = _place(request), await _body(face, request, JSON_TYPE, most=MOST_AGREEMENT)
+    if await asyncio.to_thread(matching.receive_agreement, face.node, *place, data) == "new":
+        face.caretaker.poke()
+    held = await asyncio.to_thread(matching.held_agreements, face.node, *place)
+    return _json({"agreements": [each.decode() for each in held]})
+
+
 async def _rosters(face: Face, request: Request) -> Response:
-    study, compute = request.path_params["study"], request.query_params.get("compute", "")
-    return _json(await asyncio.to_thread(status.rosters, face.node, study, compute))
+    asked = (request.query_params.get(name, "") for name in ("compute", "round"))
+    return _json(await asyncio.to_thread(status.rosters, face.node, request.path_params["study"], *asked))
 
 
 async def _sum(face: Face, request: Request) -> Response:
@@ -334,7 +344,7 @@ async def _health(_: Face, __: Request) -> Response:
 
 
 async def _ready(face: Face, _: Request) -> Response:
-    await asyncio.to_thread(face.node.store.ping)
+    await face.caretaker.health.check()
     return _json({"status": "ready", "name": face.node.name})
 
 
@@ -372,6 +382,7 @@ ROUTES: list[tuple[str, str, str, Any]] = [
     (f"{_ROUND}/reports", "POST", "report", _report),
     (f"{_ROUND}/close", "POST", "close", _close),
     (f"{_ROUND}/rosters", "POST", "roster", _roster_in),
+    (f"{_ROUND}/agreements", "POST", "agreement", _agreement_in),
     (f"{_ROUND}/sum", "GET", "sum", _sum),
     (f"{_ROUND}/sum", "POST", "sum-request", _sum_request),
     (f"{_ROUND}/refusal", "GET", "refusal", _refused),

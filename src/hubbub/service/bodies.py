@@ -30,16 +30,15 @@ class Bodies:
         self._since: dict[asyncio.Task[object], float] = {}
         self._late: set[asyncio.Task[object]] = set()
 
-    async def read(self, headers: Headers, receive: Receive, *types: str) -> bytes:
+    async def read(self, headers: Headers, receive: Receive, *types: str, most: int | None = None) -> bytes:
         """The whole body, or a Problem."""
+        most = self.most if most is None else most
         kind = header(headers, b"content-type").partition(";")[0].strip().lower()
         if kind not in types:
             raise Problem("unsupported-type", f"content-type must be {' or '.join(types)}, got {kind[:80]!r}")
         declared = header(headers, b"content-length")
-        if declared.isdigit() and int(declared) > self.most:
-            raise Problem(
-                "too-large", f"body must have at most {self.most} bytes, got {declared[:20]}; send less at once"
-            )
+        if declared.isdigit() and int(declared) > most:
+            raise Problem("too-large", f"body must have at most {most} bytes, got {declared[:20]}; send less at once")
         task, chunks, size, more = asyncio.current_task(), list[bytes](), 0, True
         assert task is not None
         self._since[task] = asyncio.get_running_loop().time()
@@ -50,8 +49,8 @@ class Bodies:
                     raise ClientDisconnect
                 chunks.append(message.get("body", b""))
                 size, more = size + len(chunks[-1]), message.get("more_body", False)
-                if size > self.most:
-                    raise Problem("too-large", f"body must have at most {self.most} bytes; send less at once")
+                if size > most:
+                    raise Problem("too-large", f"body must have at most {most} bytes; send less at once")
         except asyncio.CancelledError:
             if task not in self._late:
                 raise

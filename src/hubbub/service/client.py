@@ -24,10 +24,10 @@ from hubbub.service.canonical import canonical, check_signature, digest, read_js
 from hubbub.service.fingerprints import analyst_fingerprint, compute_fingerprint
 from hubbub.service.messages import ENROL, REPORT_TYPE, enrol_parts, token_for
 from hubbub.service.outbox import Identity, Outbox, Parcel
-from hubbub.service.problems import Problem
+from hubbub.service.problems import Problem, stated
 from hubbub.service.records import ComputeRecord, RoundRecord, StudyRecord, check_client_name
 from hubbub.service.refusals import unsigned
-from hubbub.service.web import Unreachable, Web
+from hubbub.service.web import MOST_LIST, Unreachable, Web
 from hubbub.statistics import bounded_vectors
 from hubbub.statistics.preparation import prepare
 
@@ -210,9 +210,7 @@ def _refusals(reply: bytes, reports: int) -> dict[int, Problem]:
     if reports == 1:
         return {}
     try:
-        found = {
-            int(each["report"]): Problem(str(each["code"]), str(each["detail"])) for each in read_json(reply)["refused"]
-        }
+        found = {int(each["report"]): stated(each["code"], each["detail"]) for each in read_json(reply)["refused"]}
     except (KeyError, TypeError, ValueError):
         raise InvalidInput("reply to a batch must list what was refused, got another; update hubbub") from None
     return found
@@ -265,7 +263,7 @@ def rounds_at(study: StudyRecord, web: Web) -> list[RoundStatus]:
 def rounds_of(study: StudyRecord, compute: ComputeRecord, web: Web) -> list[RoundStatus]:
     """All rounds that one Compute knows; every signature is checked."""
     found = []
-    for entry in read_json(web.get(f"{compute.url}/v1/studies/{study.id}/rounds").content)["rounds"]:
+    for entry in read_json(web.get(f"{compute.url}/v1/studies/{study.id}/rounds", most=MOST_LIST).content)["rounds"]:
         signed = entry["record"].encode()
         record, signature = read_signed(signed, RoundRecord)
         check_signature(record, signature, study.analyst, "analyst")

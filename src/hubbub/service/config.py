@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import ssl
 import tomllib
 from dataclasses import dataclass, field, fields
@@ -14,8 +13,10 @@ from hubbub.errors import InvalidInput, invalid
 from hubbub.securesum import PrivateKey, SuiteName, check_suite
 from hubbub.service.canonical import hexed, text
 from hubbub.service.node import Limits, Node, NodeKeys
+from hubbub.service.private_files import check_private, database_files, to_json, write_new
 from hubbub.service.signing import KEY_BYTES, SigningKey
 from hubbub.service.store import Store
+from hubbub.service.trust import TRUST, Trust, read_trust
 
 CONFIG, KEYS = "compute.toml", "keys.json"
 WITH_PARENT = "HUBBUB_WITH_PARENT"
@@ -36,14 +37,18 @@ proxies = []                   # addresses of reverse proxies, whose word on who
 # authority = "ca.pem"         # verifies the other Computes, where they use a private authority
 
 [limits]
-studies = {limits.studies}                  # studies that may be registered
+studies = {limits.studies}                  # that may be under way; one whose deadline has passed counts no more
+studies_per_analyst = {limits.studies_per_analyst}       # of these, of one analyst
+clients_per_analyst = {limits.clients_per_analyst}   # in all studies of one analyst that are under way
 dimension = {limits.dimension}             # numbers in one sum
 body_bytes = {limits.body_bytes}          # of one request
+roster_bytes = {limits.roster_bytes}        # of one roster: a study with more clients than surely fit is not taken
 requests_per_second = {limits.requests_per_second}   # from one address
 upload_seconds = {limits.upload_seconds}          # for a body to arrive
 agreement_seconds = {limits.agreement_seconds}     # for the other Computes to answer at the end of a round
 simulation = {simulation}             # take studies without a budget: they protect nobody
-analysts = []                  # public keys (hexadecimal) of those whose studies are taken; empty: everybody's
+anyone = {anyone}                 # for tests: take the studies of any analyst, with any other Computes. Without
+                               # it only those count that you name with: hubbub compute trust KEY
 """
 
 
@@ -74,9 +79,20 @@ class Config:
     proxies: tuple[str, ...] = ()
     """Reverse proxies whose X-Forwarded-For is believed; nobody's else."""
 
+    @property
+    def trust(self) -> Path:
+        """Whom the operator has named."""
+        return self.keys.with_name(TRUST)
+
     def node(self) -> Node:
         """The Compute, with its database open."""
-        return Node(self.name, Store(self.database), read_keys(self.keys), self.limits)
+        read_trust(self.trust)  # what cannot be read is said now, not when the first study comes
+        trust = Trust(self.trust, anyone=self.limits.anyone)
+        return Node(self.name, Store(self.database), read_keys(self.keys), self.limits, trust=trust)
+
+    def check_private(self, config: Path) -> None:
+        """Refuse to start with files that others can read or write."""
+        check_private([config, self.keys, self.trust, *database_files(self.database)])
 
 
 def verify_with(authority: Path | None) -> ssl.SSLContext | bool:
@@ -108,22 +124,18 @@ def init_compute(
     keys = NodeKeys(PrivateKey.generate(suite), SigningKey.generate())
     write_secret(folder / KEYS, {"suite": suite, "seal": keys.seal.data.hex(), "sign": keys.sign.data.hex()})
     chosen = limits or Limits()
-    config.write_text(
-        _TEMPLATE.format(
-            config=CONFIG, name=json.dumps(text("name", name, 100)), listen=json.dumps(listen),
-            database=json.dumps(database), keys=KEYS, limits=chosen, simulation=str(chosen.simulation).lower(),
-        )
+    content = _TEMPLATE.format(
+        config=CONFIG, name=json.dumps(text("name", name, 100)), listen=json.dumps(listen),
+        database=json.dumps(database), keys=KEYS, limits=chosen, simulation=str(chosen.simulation).lower(),
+        anyone=str(chosen.anyone).lower(),
     )  # fmt: skip
+    write_new(config, content)  # it may hold the database's password
     return config
 
 
 def write_secret(path: Path, content: dict[str, Any]) -> None:
     """A JSON file that only its owner can read, on disk when this returns."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        file.write(json.dumps(content, indent=1) + "\n")
-        file.flush()
-        os.fsync(file.fileno())
+    write_new(path, to_json(content))
 
 
 def read_keys(path: Path) -> NodeKeys:
@@ -173,14 +185,11 @@ def _database(folder: Path, url: object) -> str:
 
 def _limits(content: dict[str, Any]) -> Limits:
     _only("limits", content, {entry.name for entry in fields(Limits)})
-    values = dict(content)
     for name, value in content.items():
         default = getattr(Limits(), name)
-        if name == "analysts":
-            values[name] = tuple(hexed("analysts", key, KEY_BYTES) for key in value)
-        elif isinstance(default, bool) != isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
+        if isinstance(default, bool) != isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
             raise invalid(f"limits.{name}", f"like {default}", repr(value), "correct the configuration")
-    return Limits(**values)
+    return Limits(**content)
 
 
 def _proxies(found: object) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 
@@ -87,7 +87,10 @@ class LocalCompute:
 
 
 class LocalComputes:
-    """M Computes on free ports of this machine, with a development authority for TLS where asked."""
+    """M Computes on free ports of this machine, with a development authority for TLS where asked.
+
+    They take any analyst's studies, since only this machine reaches them; with anyone=False those they are told to.
+    """
 
     def __init__(
         self,
@@ -97,7 +100,9 @@ class LocalComputes:
         tls: bool = False,
         limits: Limits | None = None,
         databases: Sequence[str] | None = None,
+        anyone: bool = True,
     ) -> None:
+        limits = replace(limits or Limits(), anyone=anyone)
         self.folder, self.authority = folder, None
         authority = Authority.create(folder) if tls else None
         self.authority = None if authority is None else authority.certificate
@@ -105,7 +110,7 @@ class LocalComputes:
             self._make(k, authority, limits, None if databases is None else databases[k]) for k in range(computes)
         ]
 
-    def _make(self, k: int, authority: Authority | None, limits: Limits | None, database: str | None) -> LocalCompute:
+    def _make(self, k: int, authority: Authority | None, limits: Limits, database: str | None) -> LocalCompute:
         held, place = hold_port(), self.folder / f"compute-{k + 1}"
         port = port_of(held)
         config = init_compute(

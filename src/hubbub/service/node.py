@@ -24,9 +24,18 @@ from hubbub.service.inbox import by_place
 from hubbub.service.known import Known, Member, Registered, joined
 from hubbub.service.messages import ENROL, enrol_parts, token_digest
 from hubbub.service.problems import Problem
-from hubbub.service.records import InvitationRecord, RoundRecord, StudyRecord, check_client_name, read_study
+from hubbub.service.records import (
+    MOST_NAME_IN_ROSTER,
+    MOST_ROSTER_HEAD,
+    InvitationRecord,
+    RoundRecord,
+    StudyRecord,
+    check_client_name,
+    read_study,
+)
 from hubbub.service.signing import SigningKey, verified
 from hubbub.service.store import Store
+from hubbub.service.trust import Trust
 
 
 @dataclass(frozen=True)
@@ -49,8 +58,13 @@ class Limits:
     agreement_seconds: float = 3600.0
     simulation: bool = False
     """Take studies without a budget, which protect nobody."""
-    analysts: tuple[bytes, ...] = ()
-    """Whose studies are taken; empty for everybody's."""
+    studies_per_analyst: int = 10
+    clients_per_analyst: int = 500_000
+    """In all studies of one analyst that are under way."""
+    roster_bytes: int = 64_000_000
+    """Of one roster, which travels in one piece."""
+    anyone: bool = False
+    """Take any analyst's studies with any other Computes: for tests on one machine."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +76,7 @@ class Node:
     keys: NodeKeys
     limits: Limits = field(default_factory=Limits)
     clock: Callable[[], float] = time.time
+    trust: Trust = field(default_factory=Trust, repr=False)
     known: Known = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -82,16 +97,15 @@ def register_study(node: Node, data: bytes, other: str | None = None) -> Receipt
     study, event = read_study(data), db.new_event()
     study.check_current()
     position = _position(node, study)
-    _check_policy(node, study)
+    _check_policy(node, study, position)
     with node.store.write("registered") as connection:
         known = connection.execute(select(tables.studies.c.id).where(tables.studies.c.id == study.id)).one_or_none()
         if known is not None:
             return Receipt(event, new=False, study=study.id)
-        count = connection.execute(select(func.count()).select_from(tables.studies)).scalar_one()
-        if count >= node.limits.studies:
-            raise Problem("too-many", f"studies must number at most {node.limits.studies} here; ask the operator")
         now = node.clock()
+        _check_quotas(connection, node.limits, study, now)
         row = {"id": study.id, "record": data, "position": position, "registered": now}
+        row |= {"analyst": study.analyst, "clients": study.population.clients, "deadline": _seconds(study.deadline)}
         connection.execute(insert(tables.studies).values(**row))
         db.write_audit(connection, now, "study-registered", study.id, event=event, other=other, title=study.title)
     return Receipt(event, study=study.id)
@@ -108,13 +122,42 @@ def _position(node: Node, study: StudyRecord) -> int:
     )
 
 
-def _check_policy(node: Node, study: StudyRecord) -> None:
-    if node.limits.analysts and study.analyst not in node.limits.analysts:
-        raise Problem("not-allowed", "analyst must be one of those this Compute knows; ask its operator")
+def _check_policy(node: Node, study: StudyRecord, position: int) -> None:
+    node.trust.check_study(study, position)
     if study.budget is None and not node.limits.simulation:
         raise Problem("not-allowed", "study must have a budget; this Compute takes no simulations")
-    if instant("deadline", study.deadline).timestamp() <= node.clock():
+    if _seconds(study.deadline) <= node.clock():
         raise Problem("invalid-record", f"deadline must lie in the future, got deadline={study.deadline}; set another")
+    most = (node.limits.roster_bytes - MOST_ROSTER_HEAD) // MOST_NAME_IN_ROSTER
+    if study.population.clients > most:
+        raise Problem(
+            "too-many",
+            f"clients must number at most {most} here, so that a roster of their names fits {node.limits.roster_bytes} "
+            f"bytes whatever they are called, got {study.population.clients}; ask the operator to raise roster_bytes",
+        )
+
+
+def _check_quotas(connection: Connection, limits: Limits, study: StudyRecord, now: float) -> None:
+    """Refuse a study beyond what may be under way here, or beyond its analyst's part; ended studies do not count."""
+    columns, here = tables.studies.c, tables.studies.c.deadline > now
+    total = connection.execute(select(func.count()).where(here)).scalar_one()
+    if total >= limits.studies:
+        raise Problem("too-many", f"studies under way must number at most {limits.studies} here; ask the operator")
+    counted = select(func.count(), func.coalesce(func.sum(columns.clients), 0))
+    count, clients = connection.execute(counted.where(here, columns.analyst == study.analyst)).one()
+    if count >= limits.studies_per_analyst:
+        most = limits.studies_per_analyst
+        raise Problem("too-many", f"studies under way must number at most {most} for one analyst; end one first")
+    if clients + study.population.clients > limits.clients_per_analyst:
+        raise Problem(
+            "too-many",
+            f"clients of one analyst's studies must number at most {limits.clients_per_analyst}, got "
+            f"{clients + study.population.clients}; end a study first, or ask the operator",
+        )
+
+
+def _seconds(deadline: str) -> float:
+    return instant("deadline", deadline).timestamp()
 
 
 def invite(node: Node, study_id: str, data: bytes, other: str | None = None) -> Receipt:
@@ -252,7 +295,7 @@ def _bound(invited: Row[Any] | None, known: Row[Any] | Enrolment | None, enrolme
 def open_round(node: Node, study_id: str, data: bytes, other: str | None = None) -> Receipt:
     """Charge the ledger and open the round, in one transaction; refuses what this Compute's own checks refuse."""
     study, record = checked_round(node, study_id, data)
-    event, deadline = db.new_event(), instant("deadline", record.deadline).timestamp()
+    event, deadline = db.new_event(), _seconds(record.deadline)
     _account_ahead(node, study, study_id, record)
     with node.store.write("opened") as connection:
         now = node.clock()
@@ -270,7 +313,8 @@ def open_round(node: Node, study_id: str, data: bytes, other: str | None = None)
 
 def checked_round(node: Node, study_id: str, data: bytes) -> tuple[StudyRecord, RoundRecord]:
     """A round that the study's analyst signed and that this Compute has no objection to."""
-    study, _ = known_study(node, study_id)
+    study, position = known_study(node, study_id)
+    node.trust.check_study(study, position)  # whom the operator no longer names opens no more rounds
     record, signature = read_signed(data, RoundRecord)
     check_analyst(study, record, signature)
     if record.checked(study).plan(record.number).dimension > node.limits.dimension:
@@ -319,6 +363,11 @@ def known_study(node: Node, study_id: str) -> tuple[StudyRecord, int]:
     """The study and this Compute's place in it."""
     found = node.known.study(study_id)
     return found.record, found.position
+
+
+def most_roster(node: Node, study_id: str) -> int:
+    """Bytes that a signed roster of this study can have, whatever its clients are called."""
+    return known_study(node, study_id)[0].population.clients * MOST_NAME_IN_ROSTER + MOST_ROSTER_HEAD
 
 
 def check_analyst(study: StudyRecord, record: Record, signature: bytes) -> None:

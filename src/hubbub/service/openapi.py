@@ -17,6 +17,10 @@ _NUMBER: Schema = {
     "name": "number", "in": "path", "required": True, "description": "Rounds count from 0.",
     "schema": {"type": "integer", "minimum": 0, "maximum": 1000},
 }  # fmt: skip
+_OF_ROUND: Schema = {
+    "name": "round", "in": "query", "description": "Of this round only.",
+    "schema": {"type": "integer", "minimum": 0, "maximum": 1000},
+}  # fmt: skip
 _COMPUTE: Schema = {
     "name": "compute", "in": "query", "description": "Of this Compute only, by its place in the study.",
     "schema": {"type": "integer", "minimum": 0},
@@ -53,6 +57,7 @@ _ROUND = _object(
     record=_TEXT,
 )
 _ROUNDS = _object(study=_TEXT, rounds={"type": "array", "items": _ROUND})
+_AGREEMENTS = _object(agreements={"type": "array", "items": _TEXT})
 _ROSTERS = _object(rosters={"type": "array", "items": _TEXT})
 _ENROLMENT = _object(client=_TEXT, samples=_WHOLE, token=_HEX, key=_HEX, opening=_HEX, signature=_HEX)
 _STATUS = _object(status=_TEXT)
@@ -86,7 +91,9 @@ OPERATIONS = (
     ),
     Operation("get", f"{_S}/rounds", "The rounds with their states.", (_STUDY,), answer=(JSON_TYPE, _ROUNDS)),
     Operation("post", f"{_S}/rounds", "Open a round; the ledger is charged.", (_STUDY,), **_SENT),
-    Operation("get", f"{_S}/rosters", "Signed rosters held here.", (_STUDY, _COMPUTE), answer=(JSON_TYPE, _ROSTERS)),
+    Operation(
+        "get", f"{_S}/rosters", "Signed rosters held here.", (_STUDY, _COMPUTE, _OF_ROUND), answer=(JSON_TYPE, _ROSTERS)
+    ),
     Operation(
         "post", f"{_R}/reports",
         "Upload a client's report, or a batch of several clients'; the same bytes again change nothing.",
@@ -96,6 +103,10 @@ OPERATIONS = (
     Operation(
         "post", f"{_R}/rosters", "Exchange rosters between Computes; each signs its own.", (_STUDY, _NUMBER),
         {JSON_TYPE: _SIGNED}, (200,), (JSON_TYPE, _SIGNED),
+    ),
+    Operation(
+        "post", f"{_R}/agreements", "Exchange what the Computes would release over; each signs its own.",
+        (_STUDY, _NUMBER), {JSON_TYPE: _SIGNED}, (200,), (JSON_TYPE, _AGREEMENTS),
     ),
     Operation(
         "get", f"{_R}/sum", "This Compute's signed sum, always the same bytes.", (_STUDY, _NUMBER),
@@ -111,7 +122,10 @@ OPERATIONS = (
     ),
     Operation("get", "/v1/status", "What the status page shows."),
     Operation("get", "/v1/health", "Alive.", answer=(JSON_TYPE, _STATUS)),
-    Operation("get", "/v1/ready", "The database answers.", answer=(JSON_TYPE, _STATUS)),
+    Operation(
+        "get", "/v1/ready", "The database can be written, and every round that has not ended is looked after.",
+        answer=(JSON_TYPE, _STATUS),
+    ),
     Operation("get", "/metrics", "Prometheus text.", answer=("text/plain", {"type": "string"})),
 )  # fmt: skip
 

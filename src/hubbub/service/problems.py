@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import NamedTuple
 
 from hubbub.errors import HubbubError
@@ -53,10 +54,12 @@ KINDS: dict[str, Kind] = {
     "too-many": Kind(429, "A limit of this Compute is reached"),
     "too-fast": Kind(429, "Too many requests", retry=True),
     "internal": Kind(500, "This Compute failed; its operator's log says more", retry=True),
-    "not-ready": Kind(503, "This Compute cannot reach its database", retry=True),
+    "not-ready": Kind(503, "This Compute cannot do its work at present", retry=True),
 }
 RETRY_AFTER = 2
 """Seconds to wait where nothing better is known."""
+MOST_DETAIL = 500
+_CODE = re.compile(r"[a-z][a-z-]{0,39}")
 
 
 class Problem(HubbubError):
@@ -77,13 +80,29 @@ class Problem(HubbubError):
         return json.dumps(content).encode()
 
 
+def one_line(text: object, most: int = MOST_DETAIL) -> str:
+    """What somebody else wrote, as one printable line of at most so many characters."""
+    line = " ".join("".join(c if c.isprintable() else " " for c in str(text)[: 2 * most]).split())
+    return line if len(line) <= most else line[: most - 3] + "..."
+
+
+def stated(code: object, detail: object, retry_after: int | None = None) -> Problem:
+    """A problem that another party states: its words are shown to the user, so they are cut to one line."""
+    known = code if isinstance(code, str) and _CODE.fullmatch(code) else "internal"
+    return Problem(known, one_line(detail), retry_after)
+
+
 def problem_from(status: int, body: bytes, retry_after: str | None) -> Problem:
     """The problem that a reply states, or one that says what came instead."""
+    if 300 <= status < 400:
+        return Problem(
+            "redirected", f"Compute must answer itself, got a redirect (HTTP status {status}); it is not followed"
+        )
     try:
         content = json.loads(body)
-        code, detail = str(content["code"]), str(content["detail"])
+        code, detail = content["code"], str(content["detail"])
     except (ValueError, KeyError, TypeError, RecursionError):
         code, detail = "internal", f"Compute must answer with a problem of its own, got HTTP status {status}"
     plain = retry_after is not None and retry_after.isascii() and retry_after.isdigit() and len(retry_after) < 6
     seconds = int(retry_after) if retry_after is not None and plain else None
-    return Problem(code, detail, seconds)
+    return stated(code, detail, seconds)

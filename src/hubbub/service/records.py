@@ -1,4 +1,4 @@
-"""What the parties sign: the study, its rounds, the end of a round, rosters, refusals and requests for a sum.
+"""What the parties sign: the study, its rounds and their end, rosters, agreements, refusals and requests for a sum.
 
 The study says who takes part and what may be spent. A round is a record of its own, bound to the study's digest,
 since what the second round sums depends on what the first one released (docs/decisions/0010).
@@ -7,9 +7,9 @@ since what the second round sums depends on what the first one released (docs/de
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Self
-from urllib.parse import urlsplit
 
 from hubbub.errors import InvalidInput, invalid, whole
 from hubbub.privacy import Budget, DistributedGaussian, EarlyPopulation, Population, SampledGaussianEvent
@@ -35,7 +35,16 @@ MOST_CLIENTS = 10_000_000
 MOST_ROUNDS = 1000
 Results = Literal["public", "analyst"]
 RESULTS: tuple[Results, ...] = ("public", "analyst")
+MOST_NAME_BYTES = 100
+"""Of a client's name in UTF-8."""
+MOST_NAME_IN_ROSTER = 3 * MOST_NAME_BYTES + 3
+"""Two bytes of UTF-8 become six characters of JSON, four become twelve; quotes and a comma come on top."""
+MOST_ROSTER_HEAD = 1000
+"""Of a signed roster, what is not names."""
+MOST_AGREEMENT = 100_000
+"""Of a signed agreement, which holds a digest of 64 characters for each Compute."""
 _MOST_MODEL_BYTES = 200_000
+_ORIGIN = re.compile(r"https?://(?:[a-z0-9_](?:[a-z0-9._-]*[a-z0-9_])?|\[[0-9a-f:.]+\])(?::([1-9][0-9]{0,4}))?")
 
 
 @dataclass(frozen=True)
@@ -57,10 +66,7 @@ class ComputeRecord:
     @classmethod
     def of(cls, content: Content) -> Self:
         """The record, or InvalidInput."""
-        url = text("url", content["url"], 500)
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or url.endswith("/") or parts.query:
-            raise invalid("url", "such as https://compute.example.org:8000", url, "leave out what follows the port")
+        url = check_origin(content["url"])
         key = PublicKey(content["suite"], bytes.fromhex(text("key", content["key"], 5000)))
         verify_key = hexed("verify_key", content["verify_key"], KEY_BYTES)
         return cls(text("name", content["name"], 100), url, key, verify_key)
@@ -320,6 +326,49 @@ class RosterRecord:
 
 
 @dataclass(frozen=True)
+class AgreementRecord:
+    """What a Compute would release over: the M signed rosters it holds, and what follows from them."""
+
+    LABEL: ClassVar[bytes] = b"hubbub agreement v1"
+    study: bytes
+    round: bytes
+    number: int
+    compute: int
+    rosters: tuple[bytes, ...]
+    """Digests of the Computes' roster records, in the order of the Computes."""
+    roster: bytes
+    """Digest of the clients that all of them hold."""
+    samples: int
+    """That these clients hold together."""
+    event: str
+    """Of the signing Compute's audit log."""
+
+    def content(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {
+            "hubbub": VERSION, "study": self.study.hex(), "round": self.round.hex(), "number": self.number,
+            "compute": self.compute, "rosters": [each.hex() for each in self.rosters], "roster": self.roster.hex(),
+            "samples": self.samples, "event": self.event,
+        }  # fmt: skip
+
+    @classmethod
+    def of(cls, content: Content) -> Self:
+        """The record, or InvalidInput."""
+        _check_version(content)
+        return cls(
+            hexed("study", content["study"], 32), hexed("round", content["round"], 32),
+            whole("number", content["number"], 0, "count rounds from 0"),
+            whole("compute", content["compute"], 0, "count Computes from 0"),
+            tuple(hexed("rosters", each, 32) for each in content["rosters"]), hexed("roster", content["roster"], 32),
+            whole("samples", content["samples"], 0, "count them"), text("event", content["event"], 64),
+        )  # fmt: skip
+
+    def same(self, other: AgreementRecord) -> bool:
+        """True where both Computes would release over the same."""
+        return (self.rosters, self.roster, self.samples) == (other.rosters, other.roster, other.samples)
+
+
+@dataclass(frozen=True)
 class RefusalRecord:
     """A Compute states that it has refused a round: it has not released its sum and never will."""
 
@@ -439,9 +488,21 @@ def _study_kind(data: bytes) -> type[StudyRecord]:
     return EarlyStudyRecord if early else StudyRecord
 
 
+def check_origin(value: object) -> str:
+    """Scheme, host in lower case, and perhaps a port: nothing that could lead a request elsewhere on that host."""
+    url = text("url", value, 300)
+    found = _ORIGIN.fullmatch(url)
+    if found is None or int(found[1] or 1) > 65535:
+        raise invalid(
+            "url", "such as https://compute.example.org:8000", url,
+            "give scheme, host in lower case and port, and nothing before or after them",
+        )  # fmt: skip
+    return url
+
+
 def check_client_name(name: object) -> str:
     """What a client is called in rosters."""
-    return text("client", name, 100)
+    return text("client", name, MOST_NAME_BYTES)
 
 
 def _check_version(content: Content, version: int = VERSION) -> None:

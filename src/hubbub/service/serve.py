@@ -23,7 +23,10 @@ _CONNECTIONS = 2000
 def serve(path: Path) -> None:
     """Serve until told to stop (SIGTERM or SIGINT)."""
     config = read_config(path)
-    http = httpx.AsyncClient(verify=config.tls.verify(), timeout=httpx.Timeout(10.0, connect=3.0))
+    config.check_private(path)
+    http = httpx.AsyncClient(
+        verify=config.tls.verify(), timeout=httpx.Timeout(10.0, connect=3.0), follow_redirects=False
+    )
     app = create_app(config.node(), http)
     _spare_the_collector()
     if os.environ.get(WITH_PARENT):

@@ -44,13 +44,14 @@ def rounds(node: Node, study_id: str) -> dict[str, Any]:
     return {"study": study_id, "rounds": found}
 
 
-def rosters(node: Node, study_id: str, compute: str = "") -> dict[str, Any]:
-    """Signed rosters that this Compute holds, its own and others'."""
-    if compute and not (compute.isascii() and compute.isdigit()):
-        raise Problem("malformed", "compute must be a whole number; leave it out for all")
+def rosters(node: Node, study_id: str, compute: str = "", number: str = "") -> dict[str, Any]:
+    """Signed rosters that this Compute holds, its own and others': all, or of one Compute, or of one round."""
+    for name, value in (("compute", compute), ("round", number)):
+        if value and not (value.isascii() and value.isdigit() and len(value) < 10):
+            raise Problem("malformed", f"{name} must be a whole number; leave it out for all")
     with node.store.read() as connection:
         db.find_study(connection, study_id)
-        rows = db.stored_rosters(connection, study_id)
+        rows = db.stored_rosters(connection, study_id, int(number) if number else None)
     return {"rosters": [row.record.decode() for row in rows if not compute or row.compute == int(compute)]}
 
 

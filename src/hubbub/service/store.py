@@ -29,6 +29,7 @@ from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError
 from hubbub.errors import invalid
 from hubbub.privacy import SampledGaussianEvent
 from hubbub.service import faults, tables
+from hubbub.service.private_files import make_database_file
 from hubbub.service.problems import Problem
 from hubbub.service.tables import State
 
@@ -59,7 +60,7 @@ class Store:
     """Connections to one database."""
 
     def __init__(self, url: str) -> None:
-        self.engine = _engine(url)
+        self.url, self.engine = url, _engine(url)
         tables.metadata.create_all(self.engine)
         _check_tables(self.engine)
 
@@ -77,10 +78,11 @@ class Store:
         with self.engine.connect() as connection, connection.begin():
             yield connection
 
-    def ping(self) -> None:
-        """Raise where the database cannot be reached."""
-        with self.read() as connection:
-            connection.execute(select(1))
+    def probe(self, now: float) -> None:
+        """Write a little, for real; raises where that cannot be done."""
+        with self.write() as connection:
+            if connection.execute(update(tables.health).values(time=now)).rowcount == 0:
+                once(connection, insert(tables.health).values(id=0, time=now))
 
     def close(self) -> None:
         """Give the connections back."""
@@ -91,6 +93,7 @@ def _engine(url: str) -> Engine:
     try:
         parsed = make_url(url)
         if parsed.get_backend_name() == "sqlite":
+            make_database_file(url)
             engine = create_engine(
                 parsed, hide_parameters=True, connect_args={"timeout": _BUSY_SECONDS, "check_same_thread": False}
             )
@@ -155,6 +158,12 @@ def write_audits(connection: Connection, rows: Sequence[Mapping[str, object]]) -
     """Many lines of the audit log."""
     if rows:
         connection.execute(insert(tables.audit), list(rows))
+
+
+def audited(connection: Connection, row: Mapping[str, object]) -> bool:
+    """True where the audit log has a line of this kind and detail for the round."""
+    same = [tables.audit.c[name] == row[name] for name in ("study", "number", "kind", "detail")]
+    return connection.execute(select(tables.audit.c.position).where(*same).limit(1)).first() is not None
 
 
 def find_study(connection: Connection, study: str) -> Row[Any]:
@@ -276,6 +285,19 @@ def stored_rosters(connection: Connection, study: str, number: int | None = None
 def add_roster(connection: Connection, study: str, number: int, compute: int, record: bytes) -> None:
     """Keep a signed roster."""
     connection.execute(insert(tables.rosters).values(study=study, number=number, compute=compute, record=record))
+
+
+def stored_agreements(connection: Connection, study: str, number: int) -> dict[int, bytes]:
+    """Signed agreements by the place of their Compute: the own one, and others' that say the same."""
+    query = select(tables.agreements).where(_round(tables.agreements, study, number))
+    rows = connection.execute(query.order_by(tables.agreements.c.compute))
+    return {row.compute: bytes(row.record) for row in rows}
+
+
+def add_agreement(connection: Connection, study: str, number: int, compute: int, record: bytes) -> bool:
+    """Keep a signed agreement; False where one of this Compute is held."""
+    values = {"study": study, "number": number, "compute": compute, "record": record}
+    return once(connection, insert(tables.agreements).values(**values))
 
 
 def stored_sum(connection: Connection, study: str, number: int) -> bytes | None:

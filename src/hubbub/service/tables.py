@@ -29,6 +29,9 @@ studies = Table(
     Column("record", LargeBinary, nullable=False),
     Column("position", Integer, nullable=False),  # of this Compute among the study's
     Column("registered", Float, nullable=False),
+    Column("analyst", LargeBinary, nullable=False),
+    Column("clients", Integer, nullable=False),
+    Column("deadline", Float(53), nullable=False),
 )  # fmt: skip
 
 rounds = Table(
@@ -82,6 +85,15 @@ rosters = Table(
     ForeignKeyConstraint(["study", "number"], ["rounds.study", "rounds.number"]),
 )  # fmt: skip
 
+agreements = Table(
+    "agreements", metadata,
+    Column("study", String(64), primary_key=True),
+    Column("number", Integer, primary_key=True),
+    Column("compute", Integer, primary_key=True),
+    Column("record", LargeBinary, nullable=False),  # the own one, and others' that say the same
+    ForeignKeyConstraint(["study", "number"], ["rounds.study", "rounds.number"]),
+)  # fmt: skip
+
 sums = Table(
     "sums", metadata,
     Column("study", String(64), primary_key=True),
@@ -117,4 +129,10 @@ counters = Table(
     "counters", metadata,
     Column("name", String(64), primary_key=True),
     Column("value", BigInteger, nullable=False),
+)  # fmt: skip
+
+health = Table(
+    "health", metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("time", Float(53), nullable=False),  # of the last write that was made to see whether one can be made
 )  # fmt: skip
