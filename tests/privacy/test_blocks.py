@@ -98,7 +98,29 @@ def test_a_pool_that_is_started_inside_the_block(tmp_path: Path):
             assert outcomes(pool.map(attempt, ["Bernoulli"])) == ["BudgetExceeded"]
 
 
+def in_a_fresh_process(body: Callable[[Path], None], folder: Path) -> None:
+    """Fork only where nothing else runs: this process may have JAX's threads, which a forked child could wait for."""
+    code = (
+        f"from pathlib import Path; from privacy import test_blocks; test_blocks.{body.__name__}(Path({str(folder)!r}))"
+    )
+    settings = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=settings, timeout=120)
+    assert done.returncode == 0, done.stderr
+
+
 def test_forked_workers_follow_the_blocks_that_their_parent_has_open_now(tmp_path: Path):
+    in_a_fresh_process(forked_workers, tmp_path)
+
+
+def test_two_ledgers_open_in_the_parent_are_refused(tmp_path: Path):
+    in_a_fresh_process(two_ledgers, tmp_path)
+
+
+def test_systems_without_proc_ask_ps(tmp_path: Path):
+    in_a_fresh_process(without_proc, tmp_path)
+
+
+def forked_workers(tmp_path: Path) -> None:
     fork = multiprocessing.get_context("fork")
     first, second = Ledger(BUDGET, tmp_path / "first.json"), Ledger(BUDGET, tmp_path / "second.json")
     with first:
@@ -113,7 +135,7 @@ def test_forked_workers_follow_the_blocks_that_their_parent_has_open_now(tmp_pat
     assert [len(Ledger.open(ledger.path).entries) for ledger in (first, second)] == [1, 1]
 
 
-def test_two_ledgers_open_in_the_parent_are_refused(tmp_path: Path):
+def two_ledgers(tmp_path: Path) -> None:
     one, other = (Ledger(BUDGET, tmp_path / f"{name}.json") for name in "ab")
     with one, other, multiprocessing.get_context("fork").Pool(1) as pool:
         (text,) = pool.map(attempt, ["Bernoulli"])
@@ -182,8 +204,8 @@ def test_a_folder_that_somebody_else_can_write_to_is_not_used(tmp_path: Path, mo
     assert current_ledger() is None
 
 
-def test_systems_without_proc_ask_ps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(blocks, "_born", blocks._born_by_ps)  # inherited by the forked child
+def without_proc(tmp_path: Path) -> None:
+    blocks._born = blocks._born_by_ps  # inherited by the forked child
     assert blocks._born_by_ps(2**22 + 1) is None
     with Ledger(BUDGET, tmp_path / "ledger.json"), multiprocessing.get_context("fork").Pool(1) as pool:
         assert outcomes(pool.map(attempt, ["Bernoulli"] * 2)) == ["BudgetExceeded", "fitted"]
