@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from hubbub.service.records import (
 )
 from hubbub.service.signing import SigningKey
 from hubbub.service.store import Store
+from hubbub.service.vault import Vault
 from hubbub.service.uploads import Outcome, Upload, accept_uploads
 from hubbub.statistics import Means
 
@@ -151,14 +153,27 @@ class Stage:
         return role.plan(record.number).fixed_point.decode(words), present
 
 
-def make_stage(urls: list[str], budget: Budget | None = None, people: list[Person] | None = None, **limits) -> Stage:
+def make_stage(
+    urls: list[str],
+    budget: Budget | None = None,
+    people: list[Person] | None = None,
+    folders: list[Path] | None = None,
+    **limits,
+) -> Stage:
     clock, analyst = Clock(), SigningKey.generate()
     keys = [NodeKeys(PrivateKey.generate(), SigningKey.generate()) for _ in range(M)]
     settings = Limits(**{"simulation": True, **limits})
     people = people or [Person(f"c{i}") for i in range(N)]
     held = max(person.samples for person in people)
     nodes = [
-        Node(f"compute-{k}", Store(url), key, settings, clock)
+        Node(
+            f"compute-{k}",
+            Store(url),
+            key,
+            settings,
+            clock,
+            Vault(None if folders is None else folders[k] / "round-keys"),
+        )
         for k, (url, key) in enumerate(zip(urls, keys, strict=True))
     ]
     computes = tuple(

@@ -66,6 +66,7 @@ def create_app(this: Node, http: httpx.AsyncClient) -> ASGIApp:
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        await asyncio.to_thread(agreement.forget_ended, this, starting=True)
         work = (reports.run(), enrolments.run(), face.caretaker.run(), bodies.run(), _flush(face))
         tasks = [asyncio.create_task(each) for each in work]
         face.caretaker.poke()

@@ -58,6 +58,7 @@ class Caretaker:
 
     async def look(self) -> None:
         """One pass over the rounds that have not ended: first those whose time is over, then all that are closed."""
+        await asyncio.to_thread(agreement.forget_ended, self._node)
         rows, records = await asyncio.to_thread(self._unfinished)
         for row in rows:
             if row.state == "open" and row.deadline <= self._node.clock():

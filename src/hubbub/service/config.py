@@ -16,8 +16,9 @@ from hubbub.service.canonical import hexed, text
 from hubbub.service.node import Limits, Node, NodeKeys
 from hubbub.service.signing import KEY_BYTES, SigningKey
 from hubbub.service.store import Store
+from hubbub.service.vault import Vault
 
-CONFIG, KEYS = "compute.toml", "keys.json"
+CONFIG, KEYS, ROUND_KEYS = "compute.toml", "keys.json", "round-keys"
 WITH_PARENT = "HUBBUB_WITH_PARENT"
 """Where the environment has this, a Compute ends when whoever started it does, however that ends."""
 
@@ -28,6 +29,7 @@ name = {name}              # as studies call it
 listen = {listen}    # address and port to listen on
 database = {database}  # or postgresql+psycopg://user:password@host/name
 keys = "{keys}"             # secret: whoever has this file can open this Compute's shares
+round_keys = "{round_keys}"      # folder of the keys of open rounds, erased as each ends; never back it up
 proxies = []                   # addresses of reverse proxies, whose word on who is calling is taken
 
 # [tls]                        # without it traffic is plain HTTP, for tests only: enrolments can be intercepted
@@ -71,12 +73,15 @@ class Config:
     keys: Path
     limits: Limits
     tls: Tls = field(default_factory=Tls)
+    round_keys: Path | None = None
+    """The folder of the keys under which reports are stored; None for one beside `keys`."""
     proxies: tuple[str, ...] = ()
     """Reverse proxies whose X-Forwarded-For is believed; nobody's else."""
 
     def node(self) -> Node:
         """The Compute, with its database open."""
-        return Node(self.name, Store(self.database), read_keys(self.keys), self.limits)
+        vault = Vault(self.round_keys or self.keys.parent / ROUND_KEYS)
+        return Node(self.name, Store(self.database), read_keys(self.keys), self.limits, vault=vault)
 
 
 def verify_with(authority: Path | None) -> ssl.SSLContext | bool:
@@ -111,7 +116,7 @@ def init_compute(
     config.write_text(
         _TEMPLATE.format(
             config=CONFIG, name=json.dumps(text("name", name, 100)), listen=json.dumps(listen),
-            database=json.dumps(database), keys=KEYS, limits=chosen, simulation=str(chosen.simulation).lower(),
+            database=json.dumps(database), keys=KEYS, round_keys=ROUND_KEYS, limits=chosen, simulation=str(chosen.simulation).lower(),
         )
     )  # fmt: skip
     return config
@@ -144,13 +149,14 @@ def read_config(path: Path) -> Config:
         raise InvalidInput(f"config must be readable, got config={path}: {error.strerror}; check the path") from None
     except ValueError as error:
         raise InvalidInput(f"config must be TOML, got config={path}: {error}; correct that line") from None
-    _only("config", content, {"name", "listen", "database", "keys", "proxies", "tls", "limits"})
+    _only("config", content, {"name", "listen", "database", "keys", "round_keys", "proxies", "tls", "limits"})
     try:
         host, port = _address(content["listen"])
         return Config(
             text("name", content["name"], 100), host, port, _database(path.parent, content["database"]),
             path.parent / content["keys"], _limits(content.get("limits", {})),
-            _tls(path.parent, content.get("tls", {})), _proxies(content.get("proxies", [])),
+            _tls(path.parent, content.get("tls", {})), path.parent / str(content.get("round_keys", ROUND_KEYS)),
+            _proxies(content.get("proxies", [])),
         )  # fmt: skip
     except KeyError as error:
         raise InvalidInput(f"config must have the entry {error.args[0]}, got config={path}; add it") from None

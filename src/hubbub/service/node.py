@@ -27,6 +27,7 @@ from hubbub.service.problems import Problem
 from hubbub.service.records import InvitationRecord, RoundRecord, StudyRecord, check_client_name, read_study
 from hubbub.service.signing import SigningKey, verified
 from hubbub.service.store import Store
+from hubbub.service.vault import Vault
 
 
 @dataclass(frozen=True)
@@ -55,13 +56,14 @@ class Limits:
 
 @dataclass(frozen=True)
 class Node:
-    """One Compute: its database, its keys, its limits and its clock."""
+    """One Compute: its database, its keys, its limits, its clock, and the keys of its rounds."""
 
     name: str
     store: Store
     keys: NodeKeys
     limits: Limits = field(default_factory=Limits)
     clock: Callable[[], float] = time.time
+    vault: Vault = field(default_factory=Vault)
     known: Known = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -252,6 +254,7 @@ def open_round(node: Node, study_id: str, data: bytes, other: str | None = None)
             raise Problem("invalid-record", f"deadline must lie in the future, got deadline={record.deadline}")
         _charge(connection, study, study_id, record)
         row = {"study": study_id, "number": record.number, "digest": digest(record), "record": data}
+        node.vault.make((study_id, record.number))  # before the round is there: no report waits for it or misses it
         connection.execute(insert(tables.rounds).values(**row, state="open", deadline=deadline, changed=now))
         number, label = record.number, record.label
         db.write_audit(connection, now, "round-opened", study_id, number, event=event, other=other, label=label)

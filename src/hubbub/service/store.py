@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from itertools import chain
-from typing import Any
+from typing import Any, cast
 
 from sqlalchemy import (
     Connection,
@@ -31,8 +31,10 @@ from hubbub.privacy import SampledGaussianEvent
 from hubbub.service import faults, tables
 from hubbub.service.problems import Problem
 from hubbub.service.tables import State
+from hubbub.service.turns import Turns
 
 _BUSY_SECONDS = 30
+_TRUNCATE_MILLISECONDS = 100
 _AT_ONCE = 500  # values in one IN (...)
 _CLIENTS = select(tables.clients).where(
     tables.clients.c.study == bindparam("study"), tables.clients.c.client.in_(bindparam("names", expanding=True))
@@ -49,9 +51,9 @@ _ROUND_LOCKED = _ROUND.with_for_update(read=True)
 _HELD = select(tables.reports.c.client, tables.reports.c.mark).where(
     tables.reports.c.round == bindparam("round"), tables.reports.c.client.in_(bindparam("names", expanding=True))
 )
-_INSERT_REPORTS = "INSERT INTO reports (round, client, samples, mark, sealed, other) VALUES"
+_INSERT_REPORTS = "INSERT INTO reports (round, client, samples, mark, locked, other) VALUES"
 ReportRow = tuple[str, int, str, bytearray, str]
-"""Client, samples, mark, the sealed share, the client's event or "". SQLite's driver takes a bytearray as it is; for
+"""Client, samples, mark, the sealed share (locked, where it is stored), the client's event or "". SQLite's driver takes a bytearray as it is; for
 bytes or None it first looks for an adapter, which takes nearly as long as writing them."""
 
 
@@ -60,13 +62,16 @@ class Store:
 
     def __init__(self, url: str) -> None:
         self.engine = _engine(url)
+        self._sqlite = self.engine.dialect.name == "sqlite"
+        self._turns = Turns() if self._sqlite else nullcontext()
+        self._truncated = True
         tables.metadata.create_all(self.engine)
         _check_tables(self.engine)
 
     @contextmanager
     def write(self, done: str | None = None) -> Iterator[Connection]:
         """One transaction: all of it or nothing. `done` names the commit, for tests that crash after it."""
-        with self.engine.connect().execution_options(immediate=True) as connection, connection.begin():
+        with self._turns, self.engine.connect().execution_options(immediate=True) as connection, connection.begin():
             yield connection
         if done is not None:
             faults.point(f"after:{done}")
@@ -81,6 +86,20 @@ class Store:
         """Raise where the database cannot be reached."""
         with self.read() as connection:
             connection.execute(select(1))
+
+    def truncate(self, *, again: bool = False) -> None:
+        """Write SQLite's log into the database and cut it to nothing; with `again` only where that has failed before.
+
+        It fails while somebody reads, and nobody is made to wait for it long. What the log holds of reports is locked.
+        """
+        if not self._sqlite or (again and self._truncated):
+            return
+        with self._turns, closing(self.engine.raw_connection()) as connection:
+            cursor = connection.cursor()
+            cursor.execute(f"PRAGMA busy_timeout={_TRUNCATE_MILLISECONDS}")
+            busy, *_ = cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            cursor.execute(f"PRAGMA busy_timeout={1000 * _BUSY_SECONDS}")
+            self._truncated = not busy
 
     def close(self) -> None:
         """Give the connections back."""
@@ -185,6 +204,19 @@ def rounds_in(connection: Connection, states: Iterable[State]) -> Sequence[Row[A
     return connection.execute(query.order_by(tables.rounds.c.study, tables.rounds.c.number)).all()
 
 
+def unended(connection: Connection) -> set[tuple[str, int]]:
+    """Where rounds are still under way: study and number of each."""
+    query = select(tables.rounds.c.study, tables.rounds.c.number)
+    rows = connection.execute(query.where(tables.rounds.c.state.not_in(["released", "refused"])))
+    return {(row.study, row.number) for row in rows}
+
+
+def state_of(connection: Connection, study: str, number: int) -> State | None:
+    """The state of a round, or None where there is no such round."""
+    query = select(tables.rounds.c.state).where(_round(tables.rounds, study, number))
+    return cast("State | None", connection.execute(query).scalar_one_or_none())
+
+
 def move(
     connection: Connection, study: str, number: int, before: State, after: State, time: float, **values: object
 ) -> bool:
@@ -263,7 +295,7 @@ def stream_reports(connection: Connection, study: str, number: int, size: int) -
 
 def scrub(connection: Connection, study: str, number: int) -> None:
     """Delete the reports' bytes; who reported, and the marks, stay."""
-    connection.execute(update(tables.reports).where(_held(study, number)).values(sealed=None))
+    connection.execute(update(tables.reports).where(_held(study, number)).values(locked=None))
 
 
 def stored_rosters(connection: Connection, study: str, number: int | None = None) -> Sequence[Row[Any]]:

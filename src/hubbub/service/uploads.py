@@ -13,11 +13,13 @@ from hubbub.errors import MalformedMessage, ReportRejected
 from hubbub.roles import Compute, check_address, open_report
 from hubbub.securesum import Frame, decode_report, mark_of
 from hubbub.service import store as db
+from hubbub.service.agreement import refuse
 from hubbub.service.inbox import by_place
 from hubbub.service.known import Member
 from hubbub.service.node import Node
 from hubbub.service.problems import Problem
 from hubbub.service.store import ReportRow
+from hubbub.service.vault import KeyLost
 
 
 class Upload(NamedTuple):
@@ -52,11 +54,19 @@ def _accept_round(node: Node, place: tuple[str, int], uploads: Sequence[Upload])
     except Problem as problem:
         return [[problem] * len(upload.reports) for upload in uploads]
     try:
-        outcomes = _write(node, study_id, number, checked, looking=False)
-    except IntegrityError:  # some have come before
-        outcomes = _write(node, study_id, number, checked, looking=True)
+        outcomes = _written(node, study_id, number, checked)
+    except KeyLost as lost:
+        refusal = refuse(node, study_id, number, "damaged", f"{lost}; start a new round")
+        return [[refusal] * len(upload.reports) for upload in uploads]
     each = iter(outcomes)
     return [list(islice(each, len(upload.reports))) for upload in uploads]
+
+
+def _written(node: Node, study_id: str, number: int, checked: Sequence[Problem | ReportRow]) -> list[Outcome]:
+    try:
+        return _write(node, study_id, number, checked, looking=False)
+    except IntegrityError:  # some have come before
+        return _write(node, study_id, number, checked, looking=True)
 
 
 def _check(node: Node, study_id: str, number: int, uploads: Sequence[Upload]) -> list[Problem | ReportRow]:
@@ -126,7 +136,10 @@ def _write(
             fresh = good
             taken = {samples: Taken(samples, new=True) for samples in {item[1] for item in good}}
             outcomes = [item if isinstance(item, Problem) else taken[item[1]] for item in checked]
-        db.add_reports(connection, row.id, fresh)
+        if fresh:
+            stored = node.vault.lock((study_id, number), [item[3] for item in fresh])
+            rows = [(*item[:3], each, item[4]) for item, each in zip(fresh, stored, strict=True)]
+            db.add_reports(connection, row.id, rows)
         repeated = 0 if fresh is good else sum(isinstance(each, Taken) for each in outcomes) - len(fresh)
         db.add_counts(connection, {"accepted": len(fresh), "repeated": repeated})
         return outcomes
