@@ -26,8 +26,8 @@ from hubbub.service.records import (
 )
 from hubbub.service.signing import SigningKey
 from hubbub.service.store import Store
-from hubbub.service.vault import Vault
 from hubbub.service.uploads import Outcome, Upload, accept_uploads
+from hubbub.service.vault import Vault
 from hubbub.statistics import Means
 
 N, T, M = 6, 1, 3

@@ -43,6 +43,10 @@ dimension = {limits.dimension}             # numbers in one sum
 body_bytes = {limits.body_bytes}          # of one request
 requests_per_second = {limits.requests_per_second}   # from one address
 upload_seconds = {limits.upload_seconds}          # for a body to arrive
+bodies_bytes = {limits.bodies_bytes}        # of all requests that are being read or worked on; the slowest give way
+header_seconds = {limits.header_seconds}          # for a connection to be made and a request's header to arrive
+connections = {limits.connections}             # at the same time; those that wait for a request give way to new ones
+connections_per_address = {limits.connections_per_address}  # not of `proxies`
 agreement_seconds = {limits.agreement_seconds}     # for the other Computes to answer at the end of a round
 simulation = {simulation}             # take studies without a budget: they protect nobody
 analysts = []                  # public keys (hexadecimal) of those whose studies are taken; empty: everybody's
@@ -116,7 +120,8 @@ def init_compute(
     config.write_text(
         _TEMPLATE.format(
             config=CONFIG, name=json.dumps(text("name", name, 100)), listen=json.dumps(listen),
-            database=json.dumps(database), keys=KEYS, round_keys=ROUND_KEYS, limits=chosen, simulation=str(chosen.simulation).lower(),
+            database=json.dumps(database), keys=KEYS, round_keys=ROUND_KEYS, limits=chosen,
+            simulation=str(chosen.simulation).lower(),
         )
     )  # fmt: skip
     return config

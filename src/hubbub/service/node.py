@@ -47,6 +47,10 @@ class Limits:
     body_bytes: int = 16_000_000
     requests_per_second: float = 2000.0
     upload_seconds: float = 30.0
+    bodies_bytes: int = 64_000_000
+    header_seconds: float = 10.0
+    connections: int = 2000
+    connections_per_address: int = 300
     agreement_seconds: float = 3600.0
     simulation: bool = False
     """Take studies without a budget, which protect nobody."""

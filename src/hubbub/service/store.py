@@ -53,8 +53,8 @@ _HELD = select(tables.reports.c.client, tables.reports.c.mark).where(
 )
 _INSERT_REPORTS = "INSERT INTO reports (round, client, samples, mark, locked, other) VALUES"
 ReportRow = tuple[str, int, str, bytearray, str]
-"""Client, samples, mark, the sealed share (locked, where it is stored), the client's event or "". SQLite's driver takes a bytearray as it is; for
-bytes or None it first looks for an adapter, which takes nearly as long as writing them."""
+"""Client, samples, mark, the sealed share (locked, where it is stored), the client's event or "". SQLite's driver takes
+a bytearray as it is; for bytes or None it first looks for an adapter, which takes nearly as long as writing them."""
 
 
 class Store:

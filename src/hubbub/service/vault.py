@@ -1,8 +1,9 @@
 """Keys for what a Compute stores of a round: a file each, apart from the database, erased when the round ends.
 
-A database keeps what was deleted: SQLite in its log, PostgreSQL in its tables and its log, both in backups. So a report
-is encrypted once more before it is stored, under a key of its round. Whoever gets hold of the database after that key is
-erased reads nothing, even with the Compute's long-term keys. The key cannot be in the database, where it would stay, too.
+A database keeps what was deleted: SQLite in its log, PostgreSQL in its tables and its log, both in backups. So a
+report is encrypted once more before it is stored, under a key of its round. Whoever gets hold of the database after
+that key is erased can open no report, even with the Compute's long-term keys. The key cannot be in the database, where
+it would stay, too (docs/decisions/0014).
 """
 
 from __future__ import annotations
@@ -51,8 +52,8 @@ class Vault:
     def lock(self, place: Place, messages: Iterable[bytes | bytearray]) -> list[bytearray]:
         """Each message as it is stored: a random nonce, then the ciphertext.
 
-        2^32 messages of one round repeat a nonce with probability 2^-33; a client that is stored again after a crash gets
-        another nonce. Each message is bound to its client and its round by its own seal already.
+        2^32 messages of one round repeat a nonce with probability 2^-33, and a message that is stored again after a
+        crash gets another one. Each message is bound to its client and its round by its own seal already.
         """
         cipher = self._cipher(place)
         return [bytearray((nonce := os.urandom(_NONCE)) + cipher.encrypt(nonce, each, None)) for each in messages]
