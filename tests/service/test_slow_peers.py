@@ -120,3 +120,26 @@ def test_100_unfinished_bodies_take_no_more_than_their_budget(node: LocalCompute
     assert max(waits) < 1.0
     assert megabytes(node) < MOST_MB
     assert honest.json()["code"] == "not-found"  # it was read whole before anybody looked for its study
+
+
+def test_many_large_bodies_that_do_end_take_no_more_either(node: LocalCompute):
+    """Whoever is refused for want of room sends again later; nothing of a body stays once it is answered."""
+    kind, path = {"content-type": "application/octet-stream"}, f"/v1/studies/{'ab' * 32}/rounds/0/reports"
+    codes = list[str]()
+
+    def send() -> None:
+        transport = httpx.HTTPTransport(local_address=ATTACKER)
+        with httpx.Client(transport=transport, timeout=60) as http:
+            for _ in range(2):
+                codes.append(http.post(f"{node.url}{path}", content=bytes(15_000_000), headers=kind).json()["code"])
+
+    threads = [threading.Thread(target=send) for _ in range(20)]
+    for each in threads:
+        each.start()
+    waits = [seconds_to_answer(node) for _ in range(5)]
+    for each in threads:
+        each.join()
+    assert set(codes) <= {"not-found", "too-fast"}
+    assert codes.count("not-found") > 3
+    assert max(waits) < 1.0
+    assert megabytes(node) < MOST_MB

@@ -146,8 +146,8 @@ def check_history(node: Node, study_id: str, signed: Iterable[bytes]) -> None:
     """Refuse to go on where others hold a roster that this Compute signed and its database does not know."""
     study, position = known_study(node, study_id)
     with node.store.read() as connection:
-        known = {bytes(row.record) for row in db.stored_rosters(connection, study_id) if row.compute == position}
-    mine = {digest(read_signed(data, RosterRecord)[0]) for data in known}
+        rows = db.stored_rosters(connection, study_id, compute=position)
+    mine = {digest(read_signed(row.record, RosterRecord)[0]) for row in rows}
     for data in signed:
         record, signature = read_signed(data, RosterRecord)
         if record.compute != position or record.study != digest(study) or digest(record) in mine:

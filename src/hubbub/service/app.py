@@ -116,9 +116,10 @@ def _reports_first(face: Face, app: ASGIApp) -> ASGIApp:
             response = await _uploaded(face, found[1], int(found[2]), scope["headers"], receive, address)
         except Exception as error:
             response = _refusal(face, "report", error)
-            log("request", endpoint="report", status=response.status_code, other=_event(scope["headers"]))
         finally:
             face.bodies.done()
+        if response.status_code >= 400:
+            log("request", endpoint="report", status=response.status_code, other=_event(scope["headers"]))
         faults.point("before-reply:report")
         await response(scope, receive, send)
 
@@ -303,8 +304,8 @@ async def _uploaded(face: Face, study: str, number: int, headers: Headers, recei
     outcomes = await face.reports.submit(upload, len(body))
     if len(outcomes) > 1:
         return _batch(face, outcomes)
-    if isinstance(outcomes[0], Problem):
-        raise outcomes[0]
+    if isinstance(outcomes[0], Problem):  # raised here, it would keep the body until garbage is collected
+        return _refusal(face, "report", outcomes[0])
     return _taken(outcomes[0])
 
 

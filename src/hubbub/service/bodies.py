@@ -63,7 +63,7 @@ class Bodies:
         try:
             pieces = await self._pieces(body, receive, most)
         except asyncio.CancelledError:
-            if body.cut is None:
+            if body.cut is None:  # the server is stopping
                 raise
             task.uncancel()
             raise body.cut from None
@@ -72,16 +72,20 @@ class Bodies:
 
     async def _pieces(self, body: _Body, receive: Receive, most: int) -> list[bytes]:
         pieces, size, more = list[bytes](), 0, True
-        while more:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                raise ClientDisconnect
-            piece, more = message.get("body", b""), message.get("more_body", False)
-            pieces.append(piece)
-            size += len(piece)
-            if size > most:
-                raise Problem("too-large", f"body must have at most {most} bytes; send less at once")
-            self._charge(body, len(piece) + _PIECE)
+        try:
+            while more:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise ClientDisconnect
+                piece, more = message.get("body", b""), message.get("more_body", False)
+                pieces.append(piece)
+                size += len(piece)
+                if size > most:
+                    raise Problem("too-large", f"body must have at most {most} bytes; send less at once")
+                self._charge(body, len(piece) + _PIECE)
+        except BaseException:
+            pieces.clear()  # the error holds on to this frame for a while
+            raise
         return pieces
 
     def done(self) -> None:

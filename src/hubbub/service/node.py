@@ -15,19 +15,28 @@ from typing import Any
 from sqlalchemy import Connection, Row, func, insert, select
 
 from hubbub.errors import CannotOpen, InvalidInput
-from hubbub.privacy import epsilon_spent, fits
+from hubbub.privacy import fits
 from hubbub.securesum import PrivateKey, Session
 from hubbub.service import store as db
 from hubbub.service import tables
 from hubbub.service.canonical import Record, check_signature, digest, instant, read_signed
 from hubbub.service.inbox import by_place
-from hubbub.service.known import Known, Member, Registered, joined
+from hubbub.service.known import Known, Member, Registered, account, joined
 from hubbub.service.messages import ENROL, enrol_parts, token_digest
 from hubbub.service.problems import Problem
-from hubbub.service.records import InvitationRecord, RoundRecord, StudyRecord, check_client_name, read_study
+from hubbub.service.records import (
+    ClientRecord,
+    InvitationRecord,
+    RoundRecord,
+    StudyRecord,
+    check_client_name,
+    read_study,
+)
 from hubbub.service.signing import SigningKey, verified
 from hubbub.service.store import Store
 from hubbub.service.vault import Vault
+
+_INVITED_AT_ONCE = 1000  # clients written in one transaction
 
 
 @dataclass(frozen=True)
@@ -123,40 +132,57 @@ def _check_policy(node: Node, study: StudyRecord) -> None:
 
 
 def invite(node: Node, study_id: str, data: bytes, other: str | None = None) -> Receipt:
-    """Take the names and token digests of those whom the analyst invites."""
+    """Take the names and token digests of those whom the analyst invites.
+
+    All of it is checked before anything is written. Many are written in several transactions, so that nobody waits long
+    for this one: after a crash some are invited and some not, and the same invitation again completes it.
+    """
     study, position = known_study(node, study_id)
     invitation, signature = read_signed(data, InvitationRecord)
     check_analyst(study, invitation, signature)
     if invitation.study != digest(study) or invitation.compute != position:
         raise Problem("invalid-record", f"invitation must be for this study and Compute {position}, got another's")
+    with node.store.read() as connection:
+        _uninvited(connection, study, study_id, invitation.clients)
     event, new = db.new_event(), 0
-    with node.store.write("invited") as connection:
-        for client in invitation.clients:
-            if client.samples > study.held:
-                raise Problem(
-                    "invalid-record",
-                    f"samples of {client.client} must number at most {study.held}, as the study says, got "
-                    f"{client.samples}: the noise allows for no more in one hand",
-                )
-            row = {"study": study_id, "client": client.client, "token": client.token, "samples": client.samples}
-            new += _add_client(connection, row)
-        samples = select(func.coalesce(func.sum(tables.clients.c.samples), 0)).where(tables.clients.c.study == study_id)
-        invited = connection.execute(samples).scalar_one()
-        if invited > study.clients:
-            raise Problem("too-many", f"samples must number at most N = {study.clients}, got {invited}; invite fewer")
-        db.write_audit(connection, node.clock(), "invited", study_id, event=event, other=other, clients=new)
+    for start in range(0, max(1, len(invitation.clients)), _INVITED_AT_ONCE):
+        last = start + _INVITED_AT_ONCE >= len(invitation.clients)
+        with node.store.write("invited") as connection:
+            db.find_study(connection, study_id, lock=True)  # nobody else counts those invited meanwhile
+            some = invitation.clients[start : start + _INVITED_AT_ONCE]
+            fresh = _uninvited(connection, study, study_id, some)
+            if fresh:
+                connection.execute(insert(tables.clients), fresh)
+            mark, count = event if last else db.new_event(), len(fresh)
+            db.write_audit(connection, node.clock(), "invited", study_id, event=mark, other=other, clients=count)
+        new += count
     return Receipt(event, new=new > 0)
 
 
-def _add_client(connection: Connection, row: dict[str, Any]) -> int:
-    """1 where the client is new; refuses another token or number of samples for a known one."""
-    known = _client(connection, row["study"], row["client"])
-    if known is None:
-        connection.execute(insert(tables.clients).values(**row))
-        return 1
-    if not hmac.compare_digest(known.token, row["token"]) or known.samples != row["samples"]:
-        raise Problem("other-record", f"client {row['client']} has been invited otherwise; use that token")
-    return 0
+def _uninvited(
+    connection: Connection, study: StudyRecord, study_id: str, clients: Sequence[ClientRecord]
+) -> list[dict[str, Any]]:
+    """Those whom the store does not have yet, as its rows; refuses what differs from what it has, and too many."""
+    known = db.clients_of(connection, study_id, list({client.client for client in clients}))
+    fresh = dict[str, ClientRecord]()
+    for client in clients:
+        if client.samples > study.held:
+            raise Problem(
+                "invalid-record",
+                f"samples of {client.client} must number at most {study.held}, as the study says, got "
+                f"{client.samples}: the noise allows for no more in one hand",
+            )
+        before = known.get(client.client) or fresh.setdefault(client.client, client)
+        if not hmac.compare_digest(before.token, client.token) or before.samples != client.samples:
+            raise Problem("other-record", f"client {client.client} has been invited otherwise; use that token")
+    samples = select(func.coalesce(func.sum(tables.clients.c.samples), 0)).where(tables.clients.c.study == study_id)
+    invited = connection.execute(samples).scalar_one() + sum(client.samples for client in fresh.values())
+    if invited > study.clients:
+        raise Problem("too-many", f"samples must number at most N = {study.clients}, got {invited}; invite fewer")
+    return [
+        {"study": study_id, "client": each.client, "token": each.token, "samples": each.samples}
+        for each in fresh.values()
+    ]
 
 
 @dataclass(frozen=True)
@@ -293,15 +319,15 @@ def _account_ahead(node: Node, study: StudyRecord, study_id: str, record: RoundR
     """Composing sampled steps can take a while: done here, and remembered, no other writer has to wait for it."""
     with node.store.read() as connection:
         events = db.ledger_events(connection, study_id)
-    if study.budget is not None:
-        fits([*events, record.event(study)], study.budget)
+    if study.budget is not None and not fits([*events, record.event(study)], study.budget):
+        account(tuple(events), study.budget.delta)
 
 
 def _charge(connection: Connection, study: StudyRecord, study_id: str, record: RoundRecord) -> None:
     """Write the round into the ledger, or refuse it and leave the ledger as it was."""
     events, event = db.ledger_events(connection, study_id), record.event(study)
     if study.budget is not None and not fits([*events, event], study.budget):
-        spent = epsilon_spent(events, study.budget.delta)
+        spent = account(tuple(events), study.budget.delta)
         raise Problem(
             "over-budget",
             f"budget must cover the round: of {study.budget} epsilon={spent:.4g} is spent in {len(events)} round(s), "
@@ -324,8 +350,3 @@ def check_analyst(study: StudyRecord, record: Record, signature: bytes) -> None:
         check_signature(record, signature, study.analyst, "analyst")
     except InvalidInput as error:
         raise Problem("bad-signature", str(error)) from None
-
-
-def _client(connection: Connection, study_id: str, client: str) -> Row[Any] | None:
-    mine = (tables.clients.c.study == study_id) & (tables.clients.c.client == client)
-    return connection.execute(select(tables.clients).where(mine)).one_or_none()

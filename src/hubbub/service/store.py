@@ -176,9 +176,10 @@ def write_audits(connection: Connection, rows: Sequence[Mapping[str, object]]) -
         connection.execute(insert(tables.audit), list(rows))
 
 
-def find_study(connection: Connection, study: str) -> Row[Any]:
-    """The registered study, or the problem not-found."""
-    row = connection.execute(select(tables.studies).where(tables.studies.c.id == study)).one_or_none()
+def find_study(connection: Connection, study: str, *, lock: bool = False) -> Row[Any]:
+    """The registered study, or the problem not-found. With `lock` nobody else has it so until the transaction ends."""
+    query = select(tables.studies).where(tables.studies.c.id == study)
+    row = connection.execute(query.with_for_update(key_share=True) if lock else query).one_or_none()
     if row is None:
         raise Problem("not-found", f"study must be registered here, got study={study[:64]}; register it first")
     return row
@@ -298,12 +299,22 @@ def scrub(connection: Connection, study: str, number: int) -> None:
     connection.execute(update(tables.reports).where(_held(study, number)).values(locked=None))
 
 
-def stored_rosters(connection: Connection, study: str, number: int | None = None) -> Sequence[Row[Any]]:
-    """Signed rosters: the own one and those of other Computes."""
+def stored_rosters(
+    connection: Connection, study: str, number: int | None = None, compute: int | None = None
+) -> Sequence[Row[Any]]:
+    """Signed rosters, of one round or of one Compute where asked: the own ones and those of other Computes."""
     query = select(tables.rosters).where(tables.rosters.c.study == study)
     if number is not None:
         query = query.where(tables.rosters.c.number == number)
+    if compute is not None:
+        query = query.where(tables.rosters.c.compute == compute)
     return connection.execute(query.order_by(tables.rosters.c.number, tables.rosters.c.compute)).all()
+
+
+def count_rosters(connection: Connection, study: str) -> dict[int, int]:
+    """How many signed rosters each round has."""
+    query = select(tables.rosters.c.number, func.count()).where(tables.rosters.c.study == study)
+    return {row[0]: row[1] for row in connection.execute(query.group_by(tables.rosters.c.number))}
 
 
 def add_roster(connection: Connection, study: str, number: int, compute: int, record: bytes) -> None:

@@ -52,6 +52,7 @@ def _accept_round(node: Node, place: tuple[str, int], uploads: Sequence[Upload])
     try:
         checked = _check(node, study_id, number, uploads)
     except Problem as problem:
+        problem.__traceback__ = None  # whose frames hold on to the reports, and to the problem
         return [[problem] * len(upload.reports) for upload in uploads]
     try:
         outcomes = _written(node, study_id, number, checked)
