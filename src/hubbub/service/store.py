@@ -52,7 +52,7 @@ _HELD = select(tables.reports.c.client, tables.reports.c.mark).where(
     tables.reports.c.round == bindparam("round"), tables.reports.c.client.in_(bindparam("names", expanding=True))
 )
 _INSERT_REPORTS = "INSERT INTO reports (round, client, samples, mark, locked, other) VALUES"
-ReportRow = tuple[str, int, str, bytearray, str]
+ReportRow = tuple[str, int, str, bytes | bytearray, str]
 """Client, samples, mark, the sealed share (locked, where it is stored), the client's event or "". SQLite's driver takes
 a bytearray as it is; for bytes or None it first looks for an adapter, which takes nearly as long as writing them."""
 

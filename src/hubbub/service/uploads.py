@@ -112,8 +112,7 @@ def _read(compute: Compute, members: Mapping[str, Member], body: bytes, other: s
         return Problem("malformed", str(error))
     except ReportRejected as error:
         return Problem(error.reason, str(error))
-    sealed = bytearray(report.sealed)
-    return member.client, member.samples, mark_of(sealed), sealed, other
+    return member.client, member.samples, mark_of(report.sealed), report.sealed, other
 
 
 def _write(
@@ -139,7 +138,8 @@ def _write(
             outcomes = [item if isinstance(item, Problem) else taken[item[1]] for item in checked]
         if fresh:
             stored = node.vault.lock((study_id, number), [item[3] for item in fresh])
-            rows = [(*item[:3], each, item[4]) for item, each in zip(fresh, stored, strict=True)]
+            pairs = zip(fresh, stored, strict=True)
+            rows = [(client, samples, mark, each, other) for (client, samples, mark, _, other), each in pairs]
             db.add_reports(connection, row.id, rows)
         repeated = 0 if fresh is good else sum(isinstance(each, Taken) for each in outcomes) - len(fresh)
         db.add_counts(connection, {"accepted": len(fresh), "repeated": repeated})

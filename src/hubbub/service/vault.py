@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 
 from cryptography.exceptions import InvalidTag
@@ -49,14 +49,16 @@ class Vault:
                 self._ciphers[place] = AESGCM(key)
         faults.point("after:key-made")
 
-    def lock(self, place: Place, messages: Iterable[bytes | bytearray]) -> list[bytearray]:
+    def lock(self, place: Place, messages: Sequence[bytes | bytearray]) -> list[bytearray]:
         """Each message as it is stored: a random nonce, then the ciphertext.
 
         2^32 messages of one round repeat a nonce with probability 2^-33, and a message that is stored again after a
-        crash gets another one. Each message is bound to its client and its round by its own seal already.
+        crash gets another one. Each message is bound to its client and its round by its own seal already. All nonces
+        are drawn at once: each call would give the interpreter's lock away.
         """
-        cipher = self._cipher(place)
-        return [bytearray((nonce := os.urandom(_NONCE)) + cipher.encrypt(nonce, each, None)) for each in messages]
+        encrypt, drawn = self._cipher(place).encrypt, os.urandom(_NONCE * len(messages))
+        nonces = (drawn[start : start + _NONCE] for start in range(0, len(drawn), _NONCE))
+        return [bytearray(nonce + encrypt(nonce, each, None)) for nonce, each in zip(nonces, messages, strict=True)]
 
     def unlock(self, place: Place, stored: bytes) -> bytes:
         """The message, or CannotOpen."""
