@@ -80,11 +80,11 @@ def _check(node: Node, study_id: str, number: int, uploads: Sequence[Upload]) ->
         other = upload.other or ""
         for body in upload.reports:
             sender = frame.sender(body)
-            member = None if sender is None else remembered.get(sender[0])
-            sealed = None if sender is None or member is None else frame.sealed(body, sender[1], member.session)
-            if member is not None and sealed is not None:
-                checked.append((member.client, member.samples, mark_of(sealed), sealed, other))
-                continue
+            if sender is not None and (member := remembered.get(sender[0])) is not None:
+                sealed = frame.sealed(body, sender[1], member.session)
+                if sealed is not None:
+                    checked.append((member.client, member.samples, mark_of(sealed), sealed, other))
+                    continue
             names += [] if sender is None else [sender[0]]
             rest.append((len(checked), body, other))
             checked.append(None)

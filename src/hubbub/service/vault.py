@@ -57,8 +57,11 @@ class Vault:
         are drawn at once: each call would give the interpreter's lock away.
         """
         encrypt, drawn = self._cipher(place).encrypt, os.urandom(_NONCE * len(messages))
-        nonces = (drawn[start : start + _NONCE] for start in range(0, len(drawn), _NONCE))
-        return [bytearray(nonce + encrypt(nonce, each, None)) for nonce, each in zip(nonces, messages, strict=True)]
+        starts = range(0, len(drawn), _NONCE)
+        return [
+            bytearray((nonce := drawn[start : start + _NONCE]) + encrypt(nonce, message, None))
+            for start, message in zip(starts, messages, strict=True)
+        ]
 
     def unlock(self, place: Place, stored: bytes) -> bytes:
         """The message, or CannotOpen."""
