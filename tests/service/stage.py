@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 
@@ -27,6 +28,7 @@ from hubbub.service.signing import SigningKey
 from hubbub.service.store import Store
 from hubbub.service.trust import Trust
 from hubbub.service.uploads import Outcome, Upload, accept_uploads
+from hubbub.service.vault import Vault
 from hubbub.statistics import Means
 
 N, T, M = 6, 1, 3
@@ -159,7 +161,12 @@ class Stage:
 
 
 def make_stage(
-    urls: list[str], budget: Budget | None = None, people: list[Person] | None = None, colluders: int = 0, **limits
+    urls: list[str],
+    budget: Budget | None = None,
+    people: list[Person] | None = None,
+    colluders: int = 0,
+    folders: list[Path] | None = None,
+    **limits,
 ) -> Stage:
     clock, analyst = Clock(), SigningKey.generate()
     keys = [NodeKeys(PrivateKey.generate(), SigningKey.generate()) for _ in range(M)]
@@ -168,7 +175,15 @@ def make_stage(
     counts = [person.samples for person in people]
     population = Population(len(people), min(T, len(people) - 2), colluders, sum(counts), max(counts))
     nodes = [
-        Node(f"compute-{k}", Store(url), key, settings, clock, Trust(anyone=settings.anyone))
+        Node(
+            f"compute-{k}",
+            Store(url),
+            key,
+            settings,
+            clock,
+            Trust(anyone=settings.anyone),
+            Vault(None if folders is None else folders[k] / "round-keys"),
+        )
         for k, (url, key) in enumerate(zip(urls, keys, strict=True))
     ]
     computes = tuple(

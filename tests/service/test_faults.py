@@ -36,7 +36,7 @@ pytestmark = pytest.mark.slow
 POINTS = [
     *(f"after:{commit}" for commit in ("registered", "invited", "enrolled", "opened", "accepted", "closed", "agreed", "released")),
     *(f"before-reply:{name}" for name in ("register", "enrol", "open", "report", "close", "roster", "agreement", "sum")),
-    "after:roster-received", "after:agreement-received",
+    "after:roster-received", "after:agreement-received", "after:key-made", "after:key-zeroed",
 ]  # fmt: skip
 
 
@@ -77,6 +77,14 @@ def rows_of(compute: LocalCompute, table, study: str) -> list:
         return list(connection.execute(rows.where(studied.c.study == study)).all())
 
 
+def keys_left(compute: LocalCompute, study: LiveStudy) -> list[Path]:
+    """Files of round keys of this study, once the caretaker has had time to erase them."""
+    deadline, folder = time.monotonic() + 10, compute.folder / "round-keys"
+    while (left := list(folder.glob(f"{study.study.id}*"))) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return left
+
+
 @pytest.mark.parametrize("point", POINTS)
 def test_killed_at_every_step_the_round_still_gives_the_exact_sum_once(
     mortal: LocalComputes, tmp_path: Path, point: str
@@ -98,8 +106,9 @@ def test_killed_at_every_step_the_round_still_gives_the_exact_sum_once(
         (row,) = rows_of(compute, tables.rounds, study.study.id)
         assert (row.state, row.roster_size) == ("released", N)
         assert len(rows_of(compute, tables.sums, study.study.id)) == 1
-        assert [report.sealed for report in rows_of(compute, tables.reports, study.study.id)] == [None] * N
+        assert [report.locked for report in rows_of(compute, tables.reports, study.study.id)] == [None] * N
         assert len(rows_of(compute, tables.ledger, study.study.id)) == 1
+        assert keys_left(compute, study) == []
 
 
 def test_killed_after_a_refusal_it_stays_refused_and_refunded(mortal: LocalComputes, tmp_path: Path):
@@ -120,7 +129,8 @@ def test_killed_after_a_refusal_it_stays_refused_and_refunded(mortal: LocalCompu
         (row,) = rows_of(compute, tables.rounds, study.study.id)
         assert row.state == "refused"
         assert rows_of(compute, tables.ledger, study.study.id) == []
-        assert {report.sealed for report in rows_of(compute, tables.reports, study.study.id)} <= {None}
+        assert {report.locked for report in rows_of(compute, tables.reports, study.study.id)} <= {None}
+        assert keys_left(compute, study) == []
 
 
 def test_a_compute_that_is_down_at_closing_time_is_told_by_the_others(mortal: LocalComputes, tmp_path: Path):

@@ -437,5 +437,5 @@ def test_a_database_of_another_version_is_refused_in_one_line(tmp_path: Path):
     path = tmp_path / "old.db"
     with sqlite3.connect(path) as old:
         old.execute("CREATE TABLE reports (study TEXT, number INTEGER, client TEXT, digest BLOB, body BLOB)")
-    with pytest.raises(InvalidInput, match="database must be made by this version of hubbub.*no mark in reports"):
+    with pytest.raises(InvalidInput, match="database must be made by this version of hubbub.*no locked in reports"):
         Store(f"sqlite:///{path}")

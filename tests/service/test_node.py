@@ -48,7 +48,7 @@ def test_a_whole_round_gives_the_exact_sum_and_forgets_the_reports(stage: Stage)
     np.testing.assert_array_equal(value, EXACT)
     with stage.nodes[0].store.read() as connection:
         rows = connection.execute(select(tables.reports)).all()
-    assert [row.sealed for row in rows] == [None] * N
+    assert [row.locked for row in rows] == [None] * N
     assert {row.client for row in rows} == {person.name for person in stage.people}
 
 
@@ -117,7 +117,7 @@ def test_fewer_than_n_minus_t_are_refused_deleted_and_refunded(stage: Stage):
         assert code_of(agreement.released_sum, each, stage.id, 0) == "round-refused"
         with each.store.read() as connection:
             assert db.ledger_events(connection, stage.id) == []
-            assert {row.sealed for row in connection.execute(select(tables.reports))} == {None}
+            assert {row.locked for row in connection.execute(select(tables.reports))} == {None}
             assert db.find_round(connection, stage.id, 0).reason == "too-few-clients"
     assert code_of(agreement.own_roster, stage.nodes[0], stage.id, 0) == "round-refused"
 

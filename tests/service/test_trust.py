@@ -103,7 +103,7 @@ def test_a_study_whose_roster_might_not_fit_is_refused_at_registration(tmp_path:
     stage = make_stage([f"sqlite:///{tmp_path}/compute-{k}.db" for k in range(M)])
     problem = refused(stage.nodes[0], replace(stage.study, population=Population(10**6)), stage.analyst)
     assert problem.code == "too-many"
-    assert "a roster of their names fits 64000000 bytes" in str(problem)
+    assert "a roster of their names fits 32000000 bytes" in str(problem)
 
 
 BAD = [
@@ -173,12 +173,20 @@ def test_files_that_others_can_reach_keep_a_compute_from_starting(tmp_path: Path
         serve(config)
 
 
+def test_a_folder_of_round_keys_that_others_can_reach_keeps_a_compute_from_starting(tmp_path: Path):
+    config, keys = init_compute(tmp_path / "one", "one"), tmp_path / "one" / "round-keys"
+    keys.mkdir(0o755)
+    with pytest.raises(InvalidInput, match=rf"round-keys must be .* got mode 0755; run: chmod 700 {keys}$"):
+        serve(config)
+
+
 def test_what_a_compute_makes_is_its_owners_alone(tmp_path: Path):
     config = read_config(init_compute(tmp_path / "one", "one"))
     compute = config.node()
     with compute.store.write() as connection:
         connection.exec_driver_sql("CREATE TABLE x (y)")
         modes = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "one").iterdir()}
+    assert modes.pop("round-keys") == 0o700
     assert set(modes) == {"compute.toml", "keys.json", "compute.db", "compute.db-wal", "compute.db-shm"}
     assert set(modes.values()) == {0o600}
     config.check_private(tmp_path / "one" / "compute.toml")

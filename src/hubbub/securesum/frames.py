@@ -35,7 +35,7 @@ class Frame:
         except UnicodeDecodeError:
             return None
 
-    def sealed(self, report: bytes, name_end: int, session: Session) -> bytearray | None:
+    def sealed(self, report: bytes, name_end: int, session: Session) -> bytes | None:
         """What is sealed in a report, where it is a share that its client sealed in this session."""
         start = name_end + len(self._compute)
         first, end = start + 4, len(report) - len(session.name)
@@ -46,4 +46,4 @@ class Frame:
             share = session.open_bytes(sealed, self._info + report[self._start : start])
         except CannotOpen:
             return None
-        return bytearray(sealed) if len(share) == self._sizes.get(share[:SHARE_HEADER]) else None
+        return sealed if len(share) == self._sizes.get(share[:SHARE_HEADER]) else None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,11 +21,13 @@ from hubbub.service import store as db
 from hubbub.service import tables
 from hubbub.service.canonical import check_signature, digest, read_signed, sign_record
 from hubbub.service.known import parsed_round, parsed_study
+from hubbub.service.log import log
 from hubbub.service.messages import encode_sum
 from hubbub.service.node import Node, Receipt, check_analyst, known_study
 from hubbub.service.problems import Problem
 from hubbub.service.records import AgreementRecord, CloseRecord, RosterRecord, StudyRecord
 from hubbub.service.tables import State
+from hubbub.service.vault import KeyLost, Place
 
 _CHUNK = 500  # reports opened at a time: memory stays constant whatever N is
 
@@ -161,8 +164,8 @@ def check_history(node: Node, study_id: str, signed: Iterable[bytes]) -> None:
     """Refuse to go on where others hold a roster that this Compute signed and its database does not know."""
     study, position = known_study(node, study_id)
     with node.store.read() as connection:
-        known = {bytes(row.record) for row in db.stored_rosters(connection, study_id) if row.compute == position}
-    mine = {digest(read_signed(data, RosterRecord)[0]) for data in known}
+        rows = db.stored_rosters(connection, study_id, compute=position)
+    mine = {digest(read_signed(row.record, RosterRecord)[0]) for row in rows}
     for data in signed:
         try:
             record, signature = read_signed(data, RosterRecord)
@@ -252,7 +255,7 @@ def _release(node: Node, found: RoundView, roster: Roster | RoundRefused, sample
     try:
         turnout = turnout_of(roster, samples)
         body = encode_sum(_sum(node, found, roster, turnout), node.keys.sign)
-    except (MalformedMessage, CannotOpen, KeyError) as error:
+    except (MalformedMessage, CannotOpen, KeyError, KeyLost) as error:
         refuse(node, study_id, number, "damaged", f"a held report cannot be read again ({error}); check the disk")
         return "refused"
     with node.store.write("released") as connection:
@@ -262,19 +265,24 @@ def _release(node: Node, found: RoundView, roster: Roster | RoundRefused, sample
             db.scrub(connection, study_id, number)
             db.write_audit(connection, now, "sum-released", study_id, number, event=db.new_event(),
                            clients=turnout.clients)  # fmt: skip
+    _forget(node, (study_id, number))
     return "released"
 
 
 def _sum(node: Node, found: RoundView, roster: Roster, turnout: Turnout) -> ComputeSum:
     """This Compute's sum over the roster, some reports at a time."""
     number, wanted, counted = found.row.number, set(roster), 0
+    unlock = partial(node.vault.unlock, (found.row.study, number))
     place, dimension = Context(found.role.digest, number, "", found.position), found.role.plan(number).dimension
     words = np.zeros(dimension, dtype=np.uint64)
     with node.store.read() as connection:
         for rows in db.stream_reports(connection, found.row.study, number, _CHUNK):
             chosen = [row for row in rows if row.client in wanted]
             members = node.known.members(found.row.study, [row.client for row in chosen])
-            opened = (members[row.client].session.open(row.sealed, place._replace(client=row.client)) for row in chosen)
+            opened = (
+                members[row.client].session.open(unlock(row.locked), place._replace(client=row.client))
+                for row in chosen
+            )
             add_shares(words, (decode_share(share, dimension) for share in opened))
             counted += len(chosen)
     if counted != len(wanted):
@@ -304,7 +312,33 @@ def refuse(
         kind = "round-refused" if moved else "conflict"
         event = db.new_event()
         db.write_audit(connection, now, kind, study_id, number, event=event, other=other, reason=reason, **more)
+    if moved:
+        _forget(node, (study_id, number))
     return Problem(reason if reason in _CONFLICTS else "round-refused", detail)
+
+
+def _forget(node: Node, place: Place) -> None:
+    """Erase the key of a round that has ended. Where the disk does not allow it, the caretaker tries again."""
+    try:
+        node.vault.erase(place)
+    except OSError as error:
+        log("key-not-erased", study=place[0][:16], round=place[1], error=type(error).__name__)
+    node.store.truncate()
+
+
+def forget_ended(node: Node, *, starting: bool = False) -> None:
+    """Erase the keys that are left of rounds that have ended, after a crash or a fault of the disk.
+
+    A key without a round is left of one whose opening was not committed. Nothing was stored under it, and when the
+    Compute starts no opening is under way.
+    """
+    with node.store.read() as connection:
+        left = node.vault.places() - db.unended(connection)
+        states = {place: db.state_of(connection, *place) for place in left}
+    for place, state in states.items():
+        if state in ("released", "refused") or (starting and state is None):
+            _forget(node, place)
+    node.store.truncate(again=not starting)
 
 
 def released_sum(node: Node, study_id: str, number: int) -> bytes:

@@ -8,9 +8,10 @@ import json
 import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import httpx
 from sqlalchemy.exc import SQLAlchemyError
@@ -37,10 +38,18 @@ from hubbub.service.page import PAGE
 from hubbub.service.problems import Problem
 from hubbub.service.rate import Buckets
 from hubbub.service.records import MOST_AGREEMENT, MOST_CLIENTS, MOST_ROUNDS, check_client_name
+from hubbub.service.shared import Shared
 from hubbub.service.signing import KEY_BYTES, SIGNATURE_BYTES
 from hubbub.service.uploads import Outcome, Taken, Upload, accept_uploads
 
 Endpoint = Callable[["Face", Request], Awaitable[Response]]
+P = ParamSpec("P")
+T = TypeVar("T")
+_LONG_THREADS = 2
+# What a body of each kind has at most, in bytes; none has more than the limit in the configuration.
+_MOST_STUDY, _MOST_INVITATION, _MOST_ROUND = 1_000_000, 4_000_000, 8_000_000
+_MOST_ENROLMENT, _MOST_CLOSE = 8_192, 4_096
+_MOST_NAME = 310  # of a client in a roster: 100 bytes, of which each two may be written as six
 
 
 @dataclass(frozen=True)
@@ -54,18 +63,28 @@ class Face:
     counts: Counts
     buckets: Buckets
     bodies: Bodies
+    overview: Shared[Response]
+    long: ThreadPoolExecutor = field(default_factory=partial(ThreadPoolExecutor, _LONG_THREADS, "long"), repr=False)
+
+    async def at_length(self, function: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
+        """Run what may take seconds, a few at a time, so that all others find a thread at once."""
+        work = partial(function, *arguments, **options)
+        return await asyncio.get_running_loop().run_in_executor(self.long, work)
 
 
 def create_app(this: Node, http: httpx.AsyncClient) -> ASGIApp:
     """The application; its background tasks start and end with it."""
     buckets = Buckets(this.limits.requests_per_second, this.clock)
-    bodies = Bodies(this.limits.body_bytes, this.limits.upload_seconds)
+    bodies = Bodies(this.limits.bodies_bytes, this.limits.upload_seconds)
     reports = Inbox[Upload, list[Outcome]](partial(accept_uploads, this))
     enrolments = Inbox[Enrolment, Receipt | Problem](partial(node.enrol, this))
-    face = Face(this, reports, enrolments, Caretaker(this, http), Counts(), buckets, bodies)
+    counts = Counts()
+    overview = Shared(partial(_listed, status.overview, this, counts), "status")
+    face = Face(this, reports, enrolments, Caretaker(this, http), counts, buckets, bodies, overview)
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        await asyncio.to_thread(agreement.forget_ended, this, starting=True)
         work = (reports.run(), enrolments.run(), face.caretaker.run(), bodies.run(), _flush(face))
         tasks = [asyncio.create_task(each) for each in work]
         face.caretaker.poke()
@@ -90,10 +109,14 @@ def _reports_first(face: Face, app: ASGIApp) -> ASGIApp:
             await app(scope, receive, send)
             return
         try:
-            face.buckets.take(scope["client"][0] if scope["client"] else "")
-            response = await _uploaded(face, found[1], int(found[2]), scope["headers"], receive)
+            address = scope["client"][0] if scope["client"] else ""
+            face.buckets.take(address)
+            response = await _uploaded(face, found[1], int(found[2]), scope["headers"], receive, address)
         except Exception as error:
             response = _refusal(face, "report", error)
+        finally:
+            face.bodies.done()
+        if response.status_code >= 400:
             log("request", endpoint="report", status=response.status_code, other=_event(scope["headers"]))
         faults.point("before-reply:report")
         await response(scope, receive, send)
@@ -114,10 +137,12 @@ def _guarded(face: Face, name: str, function: Endpoint) -> Callable[[Request], A
     async def endpoint(request: Request) -> Response:
         started = time.perf_counter()
         try:
-            face.buckets.take(request.client.host if request.client else "")
+            face.buckets.take(_address(request))
             response = await function(face, request)
         except Exception as error:
             response = _refusal(face, name, error)
+        finally:
+            face.bodies.done()
         if response.status_code >= 400 or name not in _QUIET:
             seconds = round(time.perf_counter() - started, 4)
             log("request", endpoint=name, status=response.status_code, seconds=seconds, other=_other(request))
@@ -166,8 +191,14 @@ def _not_found(face: Face) -> Callable[[Request, Exception], Response]:
     return answer
 
 
-async def _body(face: Face, request: Request, *types: str, most: int | None = None) -> bytes:
-    return await face.bodies.read(request.scope["headers"], request.receive, *types, most=most)
+async def _body(face: Face, request: Request, most: int, limit: int | None = None) -> bytes:
+    """A JSON body of at most so many bytes, and of at most what any body may have (or `limit` in its place)."""
+    most = min(most, face.node.limits.body_bytes if limit is None else limit)
+    return await face.bodies.read(request.scope["headers"], request.receive, _address(request), most, JSON_TYPE)
+
+
+def _address(request: Request) -> str:
+    return request.client.host if request.client else ""
 
 
 def _other(request: Request) -> str | None:
@@ -194,6 +225,11 @@ def _json(content: object, code: int = 200, event: str | None = None) -> Respons
     return Response(json.dumps(content), code, {} if event is None else {EVENT: event}, JSON_TYPE)
 
 
+def _listed(function: Callable[..., object], *arguments: object) -> Response:
+    """What the function finds, as JSON; called where neither holds up anybody."""
+    return _json(function(*arguments))
+
+
 def _receipt(receipt: Receipt) -> Response:
     content = {"event": receipt.event, "new": receipt.new}
     if receipt.study:
@@ -208,12 +244,12 @@ async def _keys(face: Face, _: Request) -> Response:
 
 
 async def _register(face: Face, request: Request) -> Response:
-    data = await _body(face, request, JSON_TYPE)
-    return _receipt(await asyncio.to_thread(node.register_study, face.node, data, _other(request)))
+    data = await _body(face, request, _MOST_STUDY)
+    return _receipt(await face.at_length(node.register_study, face.node, data, _other(request)))
 
 
 async def _studies(face: Face, _: Request) -> Response:
-    return _json(await asyncio.to_thread(status.studies, face.node))
+    return await face.at_length(_listed, status.studies, face.node)
 
 
 async def _study(face: Face, request: Request) -> Response:
@@ -222,14 +258,12 @@ async def _study(face: Face, request: Request) -> Response:
 
 
 async def _invite(face: Face, request: Request) -> Response:
-    data = await _body(face, request, JSON_TYPE)
-    return _receipt(
-        await asyncio.to_thread(node.invite, face.node, request.path_params["study"], data, _other(request))
-    )
+    data, study = await _body(face, request, _MOST_INVITATION), request.path_params["study"]
+    return _receipt(await face.at_length(node.invite, face.node, study, data, _other(request)))
 
 
 async def _enrol(face: Face, request: Request) -> Response:
-    content = read_json(await _body(face, request, JSON_TYPE))
+    content = read_json(await _body(face, request, _MOST_ENROLMENT))
     fields = {"client", "samples", "token", "key", "opening", "signature"}
     if not isinstance(content, dict) or set(content) != fields:
         raise Problem("malformed", f"enrolment must have the fields {', '.join(sorted(fields))}, and no others")
@@ -247,29 +281,29 @@ async def _enrol(face: Face, request: Request) -> Response:
 
 
 async def _open(face: Face, request: Request) -> Response:
-    data, study = await _body(face, request, JSON_TYPE), request.path_params["study"]
+    data, study = await _body(face, request, _MOST_ROUND), request.path_params["study"]
     _, record = await asyncio.to_thread(node.checked_round, face.node, study, data)
     await face.caretaker.check_history(study, record.number)
     return _receipt(await asyncio.to_thread(node.open_round, face.node, study, data, _other(request)))
 
 
 async def _rounds(face: Face, request: Request) -> Response:
-    return _json(await asyncio.to_thread(status.rounds, face.node, request.path_params["study"]))
+    return await face.at_length(_listed, status.rounds, face.node, request.path_params["study"])
 
 
 async def _report(face: Face, request: Request) -> Response:
-    return await _uploaded(face, *_place(request), request.scope["headers"], request.receive)
+    return await _uploaded(face, *_place(request), request.scope["headers"], request.receive, _address(request))
 
 
-async def _uploaded(face: Face, study: str, number: int, headers: Headers, receive: Receive) -> Response:
+async def _uploaded(face: Face, study: str, number: int, headers: Headers, receive: Receive, address: str) -> Response:
     """The answer to a body of reports."""
-    body = await face.bodies.read(headers, receive, REPORT_TYPE)
+    body = await face.bodies.read(headers, receive, address, face.node.limits.body_bytes, REPORT_TYPE)
     upload = Upload(study, _number(number), split_reports(body), _event(headers))
     outcomes = await face.reports.submit(upload, len(body))
     if len(outcomes) > 1:
         return _batch(face, outcomes)
-    if isinstance(outcomes[0], Problem):
-        raise outcomes[0]
+    if isinstance(outcomes[0], Problem):  # raised here, it would keep the body until garbage is collected
+        return _refusal(face, "report", outcomes[0])
     return _taken(outcomes[0])
 
 
@@ -291,7 +325,7 @@ def _batch(face: Face, outcomes: Sequence[Outcome]) -> Response:
 
 
 async def _close(face: Face, request: Request) -> Response:
-    place, data = _place(request), await _body(face, request, JSON_TYPE)
+    place, data = _place(request), await _body(face, request, _MOST_CLOSE)
     receipt = await asyncio.to_thread(agreement.close, face.node, *place, data, _other(request))
     face.caretaker.poke()
     return _receipt(receipt)
@@ -300,14 +334,14 @@ async def _close(face: Face, request: Request) -> Response:
 async def _roster_in(face: Face, request: Request) -> Response:
     place = _place(request)
     most = await asyncio.to_thread(node.most_roster, face.node, place[0])
-    data = await _body(face, request, JSON_TYPE, most=most)
+    data = await _body(face, request, most, face.node.limits.roster_bytes)
     receipt = await asyncio.to_thread(agreement.receive_roster, face.node, *place, data, _other(request))
     own = await asyncio.to_thread(agreement.own_roster, face.node, *place)
     return Response(own, 200, {EVENT: receipt.event}, JSON_TYPE)
 
 
 async def _agreement_in(face: Face, request: Request) -> Response:
-    place, data = _place(request), await _body(face, request, JSON_TYPE, most=MOST_AGREEMENT)
+    place, data = _place(request), await _body(face, request, MOST_AGREEMENT)
     if await asyncio.to_thread(matching.receive_agreement, face.node, *place, data) == "new":
         face.caretaker.poke()
     held = await asyncio.to_thread(matching.held_agreements, face.node, *place)
@@ -316,7 +350,7 @@ async def _agreement_in(face: Face, request: Request) -> Response:
 
 async def _rosters(face: Face, request: Request) -> Response:
     asked = (request.query_params.get(name, "") for name in ("compute", "round"))
-    return _json(await asyncio.to_thread(status.rosters, face.node, request.path_params["study"], *asked))
+    return await face.at_length(_listed, status.rosters, face.node, request.path_params["study"], *asked)
 
 
 async def _sum(face: Face, request: Request) -> Response:
@@ -324,7 +358,7 @@ async def _sum(face: Face, request: Request) -> Response:
 
 
 async def _sum_request(face: Face, request: Request) -> Response:
-    return await _sum_for(face, request, await _body(face, request, JSON_TYPE))
+    return await _sum_for(face, request, await _body(face, request, _MOST_CLOSE))
 
 
 async def _sum_for(face: Face, request: Request, signed: bytes | None) -> Response:
@@ -349,12 +383,12 @@ async def _ready(face: Face, _: Request) -> Response:
 
 
 async def _metrics(face: Face, _: Request) -> Response:
-    text = await asyncio.to_thread(prometheus, face.node.store, face.counts)
+    text = await face.at_length(prometheus, face.node.store, face.counts)
     return Response(text, media_type="text/plain; version=0.0.4")
 
 
 async def _status(face: Face, _: Request) -> Response:
-    return _json(await asyncio.to_thread(status.overview, face.node, face.counts))
+    return await face.overview.now()
 
 
 async def _openapi(_: Face, __: Request) -> Response:

@@ -60,7 +60,8 @@ class Caretaker:
                 log("caretaker-failed", error=type(error).__name__, detail=str(error)[:300])
 
     async def look(self) -> None:
-        """One pass over the rounds that have not ended."""
+        """One pass over the rounds that have not ended, and over the keys of those that have."""
+        await self._forget()
         rows = await asyncio.to_thread(self._unfinished)
         self.health.keep({(row.study, row.number) for row in rows})
         for row in rows:
@@ -74,6 +75,13 @@ class Caretaker:
         if self._working:  # a slow Compute holds up its own rounds only
             await asyncio.wait(self._working.values(), timeout=TICK)
         self.health.passed()
+
+    async def _forget(self) -> None:
+        """Erase the keys of ended rounds that a crash has left; trouble with that keeps no round waiting."""
+        try:
+            await asyncio.to_thread(agreement.forget_ended, self._node)
+        except Exception as error:
+            log("key-not-erased", error=type(error).__name__, detail=str(error)[:300])
 
     def _tended(self, place: Place, _: asyncio.Task[None]) -> None:
         del self._working[place]

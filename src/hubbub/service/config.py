@@ -17,8 +17,9 @@ from hubbub.service.private_files import check_private, database_files, to_json,
 from hubbub.service.signing import KEY_BYTES, SigningKey
 from hubbub.service.store import Store
 from hubbub.service.trust import TRUST, Trust, read_trust
+from hubbub.service.vault import Vault
 
-CONFIG, KEYS = "compute.toml", "keys.json"
+CONFIG, KEYS, ROUND_KEYS = "compute.toml", "keys.json", "round-keys"
 WITH_PARENT = "HUBBUB_WITH_PARENT"
 """Where the environment has this, a Compute ends when whoever started it does, however that ends."""
 
@@ -29,6 +30,7 @@ name = {name}              # as studies call it
 listen = {listen}    # address and port to listen on
 database = {database}  # or postgresql+psycopg://user:password@host/name
 keys = "{keys}"             # secret: whoever has this file can open this Compute's shares
+round_keys = "{round_keys}"      # folder of the keys of open rounds, erased as each ends; never back it up
 proxies = []                   # addresses of reverse proxies, whose word on who is calling is taken
 
 # [tls]                        # without it traffic is plain HTTP, for tests only: enrolments can be intercepted
@@ -45,6 +47,10 @@ body_bytes = {limits.body_bytes}          # of one request
 roster_bytes = {limits.roster_bytes}        # of one roster: a study with more clients than surely fit is not taken
 requests_per_second = {limits.requests_per_second}   # from one address
 upload_seconds = {limits.upload_seconds}          # for a body to arrive
+bodies_bytes = {limits.bodies_bytes}        # of all requests that are being read or worked on; the slowest give way
+header_seconds = {limits.header_seconds}          # for a connection to be made and a request's header to arrive
+connections = {limits.connections}             # at the same time; those that wait for a request give way to new ones
+connections_per_address = {limits.connections_per_address}  # not of `proxies`
 agreement_seconds = {limits.agreement_seconds}     # for the other Computes to answer at the end of a round
 simulation = {simulation}             # take studies without a budget: they protect nobody
 anyone = {anyone}                 # for tests: take the studies of any analyst, with any other Computes. Without
@@ -76,6 +82,8 @@ class Config:
     keys: Path
     limits: Limits
     tls: Tls = field(default_factory=Tls)
+    round_keys: Path | None = None
+    """The folder of the keys under which reports are stored; None for one beside `keys`."""
     proxies: tuple[str, ...] = ()
     """Reverse proxies whose X-Forwarded-For is believed; nobody's else."""
 
@@ -84,15 +92,20 @@ class Config:
         """Whom the operator has named."""
         return self.keys.with_name(TRUST)
 
+    @property
+    def _round_keys(self) -> Path:
+        return self.round_keys or self.keys.parent / ROUND_KEYS
+
     def node(self) -> Node:
         """The Compute, with its database open."""
         read_trust(self.trust)  # what cannot be read is said now, not when the first study comes
         trust = Trust(self.trust, anyone=self.limits.anyone)
-        return Node(self.name, Store(self.database), read_keys(self.keys), self.limits, trust=trust)
+        vault = Vault(self._round_keys)
+        return Node(self.name, Store(self.database), read_keys(self.keys), self.limits, trust=trust, vault=vault)
 
     def check_private(self, config: Path) -> None:
         """Refuse to start with files that others can read or write."""
-        check_private([config, self.keys, self.trust, *database_files(self.database)])
+        check_private([config, self.keys, self.trust, self._round_keys, *database_files(self.database)])
 
 
 def verify_with(authority: Path | None) -> ssl.SSLContext | bool:
@@ -126,8 +139,8 @@ def init_compute(
     chosen = limits or Limits()
     content = _TEMPLATE.format(
         config=CONFIG, name=json.dumps(text("name", name, 100)), listen=json.dumps(listen),
-        database=json.dumps(database), keys=KEYS, limits=chosen, simulation=str(chosen.simulation).lower(),
-        anyone=str(chosen.anyone).lower(),
+        database=json.dumps(database), keys=KEYS, round_keys=ROUND_KEYS, limits=chosen,
+        simulation=str(chosen.simulation).lower(), anyone=str(chosen.anyone).lower(),
     )  # fmt: skip
     write_new(config, content)  # it may hold the database's password
     return config
@@ -156,13 +169,14 @@ def read_config(path: Path) -> Config:
         raise InvalidInput(f"config must be readable, got config={path}: {error.strerror}; check the path") from None
     except ValueError as error:
         raise InvalidInput(f"config must be TOML, got config={path}: {error}; correct that line") from None
-    _only("config", content, {"name", "listen", "database", "keys", "proxies", "tls", "limits"})
+    _only("config", content, {"name", "listen", "database", "keys", "round_keys", "proxies", "tls", "limits"})
     try:
         host, port = _address(content["listen"])
         return Config(
             text("name", content["name"], 100), host, port, _database(path.parent, content["database"]),
             path.parent / content["keys"], _limits(content.get("limits", {})),
-            _tls(path.parent, content.get("tls", {})), _proxies(content.get("proxies", [])),
+            _tls(path.parent, content.get("tls", {})), path.parent / str(content.get("round_keys", ROUND_KEYS)),
+            _proxies(content.get("proxies", [])),
         )  # fmt: skip
     except KeyError as error:
         raise InvalidInput(f"config must have the entry {error.args[0]}, got config={path}; add it") from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import shutil
 import time
 from collections.abc import Collection
@@ -12,6 +13,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from hubbub.service.log import log
 from hubbub.service.private_files import database_file
 from hubbub.service.problems import Problem
+from hubbub.service.shared import Shared
 from hubbub.service.store import Store
 
 Place = tuple[str, int]
@@ -27,8 +29,8 @@ class Health:
     def __init__(self, store: Store) -> None:
         self._store, self._finished = store, time.monotonic()
         self._broken: dict[Place, str] = {}
-        self._probe: asyncio.Task[str] | None = None
-        self._probed = 0.0
+        self._probe = Shared(self._write, "ready")  # a thread of its own: the others may all be busy
+        self._found, self._probed = "", -math.inf
 
     def passed(self) -> None:
         """A look at all rounds has come to its end."""
@@ -60,13 +62,13 @@ class Health:
         return ""
 
     async def _written(self) -> str:
-        now = time.monotonic()
-        if self._probe is None or (self._probe.done() and now - self._probed > _PROBE_LASTS):
-            self._probe, self._probed = asyncio.create_task(asyncio.to_thread(self._write)), now
-        try:
-            return await asyncio.wait_for(asyncio.shield(self._probe), _PROBE_TAKES)
-        except TimeoutError:
-            return f"the database cannot be written within {_PROBE_TAKES:g} s"
+        if time.monotonic() - self._probed > _PROBE_LASTS:
+            try:
+                self._found = await asyncio.wait_for(self._probe.now(), _PROBE_TAKES)
+            except TimeoutError:
+                return f"the database cannot be written within {_PROBE_TAKES:g} s"
+            self._probed = time.monotonic()
+        return self._found
 
     def _write(self) -> str:
         """Why nothing can be written, or nothing."""

@@ -59,6 +59,7 @@ class Inbox(Generic[Item, Outcome]):
             if not await self._done(group) and len(group) > 1:
                 for each in group:  # one that cannot be written must not take the others with it
                     await self._done([each])
+            del group  # which may be large
 
     async def _done(self, group: Sequence[tuple[Item, int, asyncio.Future[Outcome]]]) -> bool:
         """Write the group and tell the senders; False where it could not be written."""
@@ -67,6 +68,7 @@ class Inbox(Generic[Item, Outcome]):
             outcomes = await work
         except Exception as error:
             if len(group) == 1 and not group[0][2].done():
+                error.__traceback__ = None  # whose frames hold on to the item, and to the error
                 group[0][2].set_exception(error)
             return False
         for (_, _, future), outcome in zip(group, outcomes, strict=True):

@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
+from sqlalchemy import Connection, Row
+
+from hubbub.privacy import SampledGaussianEvent, epsilon_spent
 from hubbub.roles import Compute, Study
 from hubbub.securesum import PrivateKey, Session, join_session
 from hubbub.service import store as db
@@ -15,7 +18,7 @@ from hubbub.service.canonical import digest, read_signed
 from hubbub.service.records import RoundRecord, StudyRecord
 from hubbub.service.store import Store
 
-_MOST_MEMBERS, _MOST_ROUNDS, _MOST_STUDIES = 100_000, 256, 256
+_MOST_MEMBERS, _MOST_ROUNDS, _MOST_STUDIES, _MOST_COUNTS = 100_000, 256, 256, 100_000
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,12 @@ def parsed_round(study: bytes, data: bytes) -> tuple[RoundRecord, Study]:
     """A round from the store, and what the roles work on."""
     record = read_signed(data, RoundRecord)[0]
     return record, record.checked(parsed_study(study))
+
+
+@lru_cache(maxsize=256)
+def account(events: tuple[SampledGaussianEvent, ...], delta: float) -> float:
+    """The epsilon that these cost together. Sampled steps take a second to compose, and are asked for often."""
+    return epsilon_spent(events, delta) if events else 0.0
 
 
 def joined(opening: bytes, key: PrivateKey, study: bytes, client: str, position: int) -> Session:
@@ -64,6 +73,7 @@ class Known:
     key: PrivateKey = field(repr=False)
     _studies: dict[str, Registered] = field(default_factory=dict, repr=False)
     _rounds: dict[tuple[str, int], Compute] = field(default_factory=dict, repr=False)
+    _counts: dict[int, int] = field(default_factory=dict, repr=False)
     _members: dict[str, dict[str, Member]] = field(default_factory=dict, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
@@ -84,6 +94,14 @@ class Known:
                 about, row = db.find_study(connection, study), db.find_round(connection, study, number)
             found = Compute(parsed_round(about.record, row.record)[1], number, about.position, self.key)
             self._keep(self._rounds, {(study, number): found}, _MOST_ROUNDS)
+        return found
+
+    def reports(self, connection: Connection, row: Row[Any]) -> int:
+        """Of how many clients a round holds reports, which changes while it is open only."""
+        if (found := self._counts.get(row.id)) is None:
+            found = db.count_reports(connection, row.study, row.number)
+            if row.state != "open":
+                self._keep(self._counts, {row.id: found}, _MOST_COUNTS)
         return found
 
     def remembered(self, study: str) -> Mapping[str, Member]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hmac
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -15,18 +15,19 @@ from typing import Any
 from sqlalchemy import Connection, Row, func, insert, select
 
 from hubbub.errors import CannotOpen, InvalidInput
-from hubbub.privacy import epsilon_spent, fits
+from hubbub.privacy import fits
 from hubbub.securesum import PrivateKey, Session
 from hubbub.service import store as db
 from hubbub.service import tables
 from hubbub.service.canonical import Record, check_signature, digest, instant, read_signed
 from hubbub.service.inbox import by_place
-from hubbub.service.known import Known, Member, Registered, joined
+from hubbub.service.known import Known, Member, Registered, account, joined
 from hubbub.service.messages import ENROL, enrol_parts, token_digest
 from hubbub.service.problems import Problem
 from hubbub.service.records import (
     MOST_NAME_IN_ROSTER,
     MOST_ROSTER_HEAD,
+    ClientRecord,
     InvitationRecord,
     RoundRecord,
     StudyRecord,
@@ -36,6 +37,9 @@ from hubbub.service.records import (
 from hubbub.service.signing import SigningKey, verified
 from hubbub.service.store import Store
 from hubbub.service.trust import Trust
+from hubbub.service.vault import Vault
+
+_INVITED_AT_ONCE = 1000  # clients written in one transaction
 
 
 @dataclass(frozen=True)
@@ -55,13 +59,17 @@ class Limits:
     body_bytes: int = 16_000_000
     requests_per_second: float = 2000.0
     upload_seconds: float = 30.0
+    bodies_bytes: int = 64_000_000
+    header_seconds: float = 10.0
+    connections: int = 2000
+    connections_per_address: int = 300
     agreement_seconds: float = 3600.0
     simulation: bool = False
     """Take studies without a budget, which protect nobody."""
     studies_per_analyst: int = 10
     clients_per_analyst: int = 500_000
     """In all studies of one analyst that are under way."""
-    roster_bytes: int = 64_000_000
+    roster_bytes: int = 32_000_000
     """Of one roster, which travels in one piece."""
     anyone: bool = False
     """Take any analyst's studies with any other Computes: for tests on one machine."""
@@ -69,7 +77,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Node:
-    """One Compute: its database, its keys, its limits and its clock."""
+    """One Compute: its database, its keys, its limits, its clock, and the keys of its rounds."""
 
     name: str
     store: Store
@@ -77,6 +85,7 @@ class Node:
     limits: Limits = field(default_factory=Limits)
     clock: Callable[[], float] = time.time
     trust: Trust = field(default_factory=Trust, repr=False)
+    vault: Vault = field(default_factory=Vault)
     known: Known = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -128,12 +137,13 @@ def _check_policy(node: Node, study: StudyRecord, position: int) -> None:
         raise Problem("not-allowed", "study must have a budget; this Compute takes no simulations")
     if _seconds(study.deadline) <= node.clock():
         raise Problem("invalid-record", f"deadline must lie in the future, got deadline={study.deadline}; set another")
-    most = (node.limits.roster_bytes - MOST_ROSTER_HEAD) // MOST_NAME_IN_ROSTER
+    room = min(node.limits.roster_bytes, node.limits.bodies_bytes // 2)
+    most = (room - MOST_ROSTER_HEAD) // MOST_NAME_IN_ROSTER
     if study.population.clients > most:
         raise Problem(
             "too-many",
-            f"clients must number at most {most} here, so that a roster of their names fits {node.limits.roster_bytes} "
-            f"bytes whatever they are called, got {study.population.clients}; ask the operator to raise roster_bytes",
+            f"clients must number at most {most} here, so that a roster of their names fits {room} bytes "
+            f"whatever they are called, got {study.population.clients}; ask the operator to raise roster_bytes",
         )
 
 
@@ -161,49 +171,66 @@ def _seconds(deadline: str) -> float:
 
 
 def invite(node: Node, study_id: str, data: bytes, other: str | None = None) -> Receipt:
-    """Take the names and token digests of those whom the analyst invites."""
+    """Take the names and token digests of those whom the analyst invites.
+
+    All of it is checked before anything is written. Many are written in several transactions, so that nobody waits long
+    for this one: after a crash some are invited and some not, and the same invitation again completes it.
+    """
     study, position = known_study(node, study_id)
     invitation, signature = read_signed(data, InvitationRecord)
     check_analyst(study, invitation, signature)
     if invitation.study != digest(study) or invitation.compute != position:
         raise Problem("invalid-record", f"invitation must be for this study and Compute {position}, got another's")
+    with node.store.read() as connection:
+        _uninvited(connection, study, study_id, invitation.clients)
     event, new = db.new_event(), 0
-    with node.store.write("invited") as connection:
-        for client in invitation.clients:
-            if client.samples > study.population.largest:
-                raise Problem(
-                    "invalid-record",
-                    f"samples of {client.client} must number at most {study.population.largest}, as the study says, "
-                    f"got {client.samples}; state the largest in the study",
-                )
-            row = {"study": study_id, "client": client.client, "token": client.token, "samples": client.samples}
-            new += _add_client(connection, row)
-        _check_invited(connection, study, study_id)
-        db.write_audit(connection, node.clock(), "invited", study_id, event=event, other=other, clients=new)
+    for start in range(0, max(1, len(invitation.clients)), _INVITED_AT_ONCE):
+        last = start + _INVITED_AT_ONCE >= len(invitation.clients)
+        with node.store.write("invited") as connection:
+            db.find_study(connection, study_id, lock=True)  # nobody else counts those invited meanwhile
+            some = invitation.clients[start : start + _INVITED_AT_ONCE]
+            fresh = _uninvited(connection, study, study_id, some)
+            if fresh:
+                connection.execute(insert(tables.clients), fresh)
+            mark, count = event if last else db.new_event(), len(fresh)
+            db.write_audit(connection, node.clock(), "invited", study_id, event=mark, other=other, clients=count)
+        new += count
     return Receipt(event, new=new > 0)
 
 
-def _check_invited(connection: Connection, study: StudyRecord, study_id: str) -> None:
-    """No more clients, and no more samples, than the study was planned for."""
+def _uninvited(
+    connection: Connection, study: StudyRecord, study_id: str, clients: Sequence[ClientRecord]
+) -> list[dict[str, Any]]:
+    """Those whom the store does not have yet, as its rows; refuses what differs from what it has, and too many."""
+    known = db.clients_of(connection, study_id, list({client.client for client in clients}))
+    fresh = dict[str, ClientRecord]()
+    for client in clients:
+        if client.samples > study.population.largest:
+            raise Problem(
+                "invalid-record",
+                f"samples of {client.client} must number at most {study.population.largest}, as the study says, got "
+                f"{client.samples}; state the largest in the study",
+            )
+        before = known.get(client.client) or fresh.setdefault(client.client, client)
+        if not hmac.compare_digest(before.token, client.token) or before.samples != client.samples:
+            raise Problem("other-record", f"client {client.client} has been invited otherwise; use that token")
+    _check_invited(connection, study, study_id, fresh.values())
+    return [
+        {"study": study_id, "client": each.client, "token": each.token, "samples": each.samples}
+        for each in fresh.values()
+    ]
+
+
+def _check_invited(connection: Connection, study: StudyRecord, study_id: str, fresh: Collection[ClientRecord]) -> None:
+    """With these, no more clients and no more samples than the study was planned for."""
     totals = select(func.count(), func.coalesce(func.sum(tables.clients.c.samples), 0))
     clients, samples = connection.execute(totals.where(tables.clients.c.study == study_id)).one()
     for what, most, found in (
-        ("clients", study.population.clients, clients),
-        ("samples", study.population.n, samples),
+        ("clients", study.population.clients, clients + len(fresh)),
+        ("samples", study.population.n, samples + sum(client.samples for client in fresh)),
     ):
         if found > most:
             raise Problem("too-many", f"{what} must number at most {most}, got {found}; invite fewer")
-
-
-def _add_client(connection: Connection, row: dict[str, Any]) -> int:
-    """1 where the client is new; refuses another token or number of samples for a known one."""
-    known = _client(connection, row["study"], row["client"])
-    if known is None:
-        connection.execute(insert(tables.clients).values(**row))
-        return 1
-    if not hmac.compare_digest(known.token, row["token"]) or known.samples != row["samples"]:
-        raise Problem("other-record", f"client {row['client']} has been invited otherwise; use that token")
-    return 0
 
 
 @dataclass(frozen=True)
@@ -305,6 +332,7 @@ def open_round(node: Node, study_id: str, data: bytes, other: str | None = None)
             raise Problem("invalid-record", f"deadline must lie in the future, got deadline={record.deadline}")
         _charge(connection, study, study_id, record)
         row = {"study": study_id, "number": record.number, "digest": digest(record), "record": data}
+        node.vault.make((study_id, record.number))  # before the round is there: no report waits for it or misses it
         connection.execute(insert(tables.rounds).values(**row, state="open", deadline=deadline, changed=now))
         number, label = record.number, record.label
         db.write_audit(connection, now, "round-opened", study_id, number, event=event, other=other, label=label)
@@ -340,15 +368,15 @@ def _account_ahead(node: Node, study: StudyRecord, study_id: str, record: RoundR
     """Composing sampled steps can take a while: done here, and remembered, no other writer has to wait for it."""
     with node.store.read() as connection:
         events = db.ledger_events(connection, study_id)
-    if study.budget is not None:
-        fits([*events, record.event(study)], study.budget)
+    if study.budget is not None and not fits([*events, record.event(study)], study.budget):
+        account(tuple(events), study.budget.delta)
 
 
 def _charge(connection: Connection, study: StudyRecord, study_id: str, record: RoundRecord) -> None:
     """Write the round into the ledger, or refuse it and leave the ledger as it was."""
     events, event = db.ledger_events(connection, study_id), record.event(study)
     if study.budget is not None and not fits([*events, event], study.budget):
-        spent = epsilon_spent(events, study.budget.delta)
+        spent = account(tuple(events), study.budget.delta)
         raise Problem(
             "over-budget",
             f"budget must cover the round: of {study.budget} epsilon={spent:.4g} is spent in {len(events)} round(s), "
@@ -376,8 +404,3 @@ def check_analyst(study: StudyRecord, record: Record, signature: bytes) -> None:
         check_signature(record, signature, study.analyst, "analyst")
     except InvalidInput as error:
         raise Problem("bad-signature", str(error)) from None
-
-
-def _client(connection: Connection, study_id: str, client: str) -> Row[Any] | None:
-    mine = (tables.clients.c.study == study_id) & (tables.clients.c.client == client)
-    return connection.execute(select(tables.clients).where(mine)).one_or_none()

@@ -77,11 +77,17 @@ def check_private(paths: Iterable[Path]) -> None:
     open_ones = [(path, mode) for path, mode in found if mode & _OTHERS]
     if open_ones:
         first, mode = open_ones[0]
-        command = shlex.join(["chmod", "600", *(str(path) for path, _ in open_ones)])
         raise InvalidInput(
             f"{first.name} must be readable and writable by its owner only, got mode {stat.S_IMODE(mode):04o}; "
-            f"run: {command}"
+            f"run: {_remedy([path for path, _ in open_ones])}"
         )
+
+
+def _remedy(paths: list[Path]) -> str:
+    """The commands that make files, and folders, their owner's alone."""
+    files, folders = [str(p) for p in paths if not p.is_dir()], [str(p) for p in paths if p.is_dir()]
+    commands = [["chmod", mode, *names] for mode, names in (("600", files), ("700", folders)) if names]
+    return " && ".join(shlex.join(command) for command in commands)
 
 
 def database_files(url: str) -> list[Path]:

@@ -6,10 +6,9 @@ from typing import Any
 
 from sqlalchemy import Row, func, select
 
-from hubbub.privacy import epsilon_spent
 from hubbub.service import store as db
 from hubbub.service import tables
-from hubbub.service.known import parsed_study
+from hubbub.service.known import account, parsed_study
 from hubbub.service.metrics import Counts
 from hubbub.service.node import Node
 from hubbub.service.problems import Problem
@@ -35,7 +34,7 @@ def rounds(node: Node, study_id: str) -> dict[str, Any]:
     with node.store.read() as connection:
         db.find_study(connection, study_id)
         rows = db.rounds_of(connection, study_id)
-        held = {row.number: db.count_reports(connection, study_id, row.number) for row in rows}
+        held = {row.number: node.known.reports(connection, row) for row in rows}
     found = [
         {"number": row.number, "state": row.state, "reason": row.reason, "detail": row.detail,
          "reports": held[row.number], "roster": row.roster_size, "record": row.record.decode()}
@@ -51,15 +50,17 @@ def rosters(node: Node, study_id: str, compute: str = "", number: str = "") -> d
             raise Problem("malformed", f"{name} must be a whole number; leave it out for all")
     with node.store.read() as connection:
         db.find_study(connection, study_id)
-        rows = db.stored_rosters(connection, study_id, int(number) if number else None)
-    return {"rosters": [row.record.decode() for row in rows if not compute or row.compute == int(compute)]}
+        rows = db.stored_rosters(
+            connection, study_id, int(number) if number else None, compute=int(compute) if compute else None
+        )
+    return {"rosters": [row.record.decode() for row in rows]}
 
 
 def overview(node: Node, counts: Counts) -> dict[str, Any]:
     """Everything on the status page."""
     with node.store.read() as connection:
         rows = connection.execute(select(tables.studies).order_by(tables.studies.c.registered)).all()
-        found = [_study(connection, row) for row in rows]
+        found = [_study(node, connection, row) for row in rows]
         columns = (tables.audit.c.time, tables.audit.c.kind, tables.audit.c.study, tables.audit.c.number)
         events = connection.execute(select(*columns).order_by(tables.audit.c.position.desc()).limit(_EVENTS)).all()
     counters = counts.current(node.store)
@@ -69,26 +70,24 @@ def overview(node: Node, counts: Counts) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _study(connection: Any, row: Any) -> dict[str, Any]:
+def _study(node: Node, connection: Any, row: Any) -> dict[str, Any]:
     study = parsed_study(row.record)
     enrolled = select(func.count(tables.clients.c.key)).where(tables.clients.c.study == row.id)
     spent = db.ledger_events(connection, row.id)
-    found = [_round(connection, r, len(study.computes)) for r in db.rounds_of(connection, row.id)]
+    signed = db.count_rosters(connection, row.id)
+    found = [
+        {"number": each.number, "state": each.state, "reason": each.reason, "roster": each.roster_size,
+         "reports": node.known.reports(connection, each), "rosters": signed.get(each.number, 0),
+         "computes": len(study.computes)}
+        for each in db.rounds_of(connection, row.id)
+    ]  # fmt: skip
     budget = None
     if study.budget is not None:
-        epsilon = epsilon_spent(spent, study.budget.delta) if spent else 0.0
+        epsilon = account(tuple(spent), study.budget.delta)
         budget = {"epsilon": study.budget.epsilon, "delta": study.budget.delta, "spent": epsilon}
     return {
         "study": row.id, "title": study.title, "clients": study.population.clients,
         "samples": study.population.n, "dropouts": study.population.dropouts, "colluders": study.population.colluders,
         "computes": [compute.name for compute in study.computes], "deadline": study.deadline,
         "enrolled": connection.execute(enrolled).scalar_one(), "budget": budget, "rounds": found,
-    }  # fmt: skip
-
-
-def _round(connection: Any, row: Any, computes: int) -> dict[str, Any]:
-    signed = len(db.stored_rosters(connection, row.study, row.number))
-    return {
-        "number": row.number, "state": row.state, "reason": row.reason, "roster": row.roster_size,
-        "reports": db.count_reports(connection, row.study, row.number), "rosters": signed, "computes": computes,
     }  # fmt: skip

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from itertools import chain
-from typing import Any
+from typing import Any, cast
 
 from sqlalchemy import (
     Connection,
@@ -32,8 +32,10 @@ from hubbub.service import faults, tables
 from hubbub.service.private_files import make_database_file
 from hubbub.service.problems import Problem
 from hubbub.service.tables import State
+from hubbub.service.turns import Turns
 
 _BUSY_SECONDS = 30
+_TRUNCATE_MILLISECONDS = 100
 _AT_ONCE = 500  # values in one IN (...)
 _CLIENTS = select(tables.clients).where(
     tables.clients.c.study == bindparam("study"), tables.clients.c.client.in_(bindparam("names", expanding=True))
@@ -50,10 +52,10 @@ _ROUND_LOCKED = _ROUND.with_for_update(read=True)
 _HELD = select(tables.reports.c.client, tables.reports.c.mark).where(
     tables.reports.c.round == bindparam("round"), tables.reports.c.client.in_(bindparam("names", expanding=True))
 )
-_INSERT_REPORTS = "INSERT INTO reports (round, client, samples, mark, sealed, other) VALUES"
-ReportRow = tuple[str, int, str, bytearray, str]
-"""Client, samples, mark, the sealed share, the client's event or "". SQLite's driver takes a bytearray as it is; for
-bytes or None it first looks for an adapter, which takes nearly as long as writing them."""
+_INSERT_REPORTS = "INSERT INTO reports (round, client, samples, mark, locked, other) VALUES"
+ReportRow = tuple[str, int, str, bytes | bytearray, str]
+"""Client, samples, mark, the sealed share (locked, where it is stored), the client's event or "". SQLite's driver takes
+a bytearray as it is; for bytes or None it first looks for an adapter, which takes nearly as long as writing them."""
 
 
 class Store:
@@ -61,13 +63,16 @@ class Store:
 
     def __init__(self, url: str) -> None:
         self.url, self.engine = url, _engine(url)
+        self._sqlite = self.engine.dialect.name == "sqlite"
+        self._turns = Turns() if self._sqlite else nullcontext()
+        self._truncated = True
         tables.metadata.create_all(self.engine)
         _check_tables(self.engine)
 
     @contextmanager
     def write(self, done: str | None = None) -> Iterator[Connection]:
         """One transaction: all of it or nothing. `done` names the commit, for tests that crash after it."""
-        with self.engine.connect().execution_options(immediate=True) as connection, connection.begin():
+        with self._turns, self.engine.connect().execution_options(immediate=True) as connection, connection.begin():
             yield connection
         if done is not None:
             faults.point(f"after:{done}")
@@ -83,6 +88,20 @@ class Store:
         with self.write() as connection:
             if connection.execute(update(tables.health).values(time=now)).rowcount == 0:
                 once(connection, insert(tables.health).values(id=0, time=now))
+
+    def truncate(self, *, again: bool = False) -> None:
+        """Write SQLite's log into the database and cut it to nothing; with `again` only where that has failed before.
+
+        It fails while somebody reads, and nobody is made to wait for it long. What the log holds of reports is locked.
+        """
+        if not self._sqlite or (again and self._truncated):
+            return
+        with self._turns, closing(self.engine.raw_connection()) as connection:
+            cursor = connection.cursor()
+            cursor.execute(f"PRAGMA busy_timeout={_TRUNCATE_MILLISECONDS}")
+            busy, *_ = cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            cursor.execute(f"PRAGMA busy_timeout={1000 * _BUSY_SECONDS}")
+            self._truncated = not busy
 
     def close(self) -> None:
         """Give the connections back."""
@@ -166,9 +185,10 @@ def audited(connection: Connection, row: Mapping[str, object]) -> bool:
     return connection.execute(select(tables.audit.c.position).where(*same).limit(1)).first() is not None
 
 
-def find_study(connection: Connection, study: str) -> Row[Any]:
-    """The registered study, or the problem not-found."""
-    row = connection.execute(select(tables.studies).where(tables.studies.c.id == study)).one_or_none()
+def find_study(connection: Connection, study: str, *, lock: bool = False) -> Row[Any]:
+    """The registered study, or the problem not-found. With `lock` nobody else has it so until the transaction ends."""
+    query = select(tables.studies).where(tables.studies.c.id == study)
+    row = connection.execute(query.with_for_update(key_share=True) if lock else query).one_or_none()
     if row is None:
         raise Problem("not-found", f"study must be registered here, got study={study[:64]}; register it first")
     return row
@@ -192,6 +212,19 @@ def rounds_in(connection: Connection, states: Iterable[State]) -> Sequence[Row[A
     """Rounds of all studies in these states."""
     query = select(tables.rounds).where(tables.rounds.c.state.in_(list(states)))
     return connection.execute(query.order_by(tables.rounds.c.study, tables.rounds.c.number)).all()
+
+
+def unended(connection: Connection) -> set[tuple[str, int]]:
+    """Where rounds are still under way: study and number of each."""
+    query = select(tables.rounds.c.study, tables.rounds.c.number)
+    rows = connection.execute(query.where(tables.rounds.c.state.not_in(["released", "refused"])))
+    return {(row.study, row.number) for row in rows}
+
+
+def state_of(connection: Connection, study: str, number: int) -> State | None:
+    """The state of a round, or None where there is no such round."""
+    query = select(tables.rounds.c.state).where(_round(tables.rounds, study, number))
+    return cast("State | None", connection.execute(query).scalar_one_or_none())
 
 
 def move(
@@ -271,15 +304,25 @@ def stream_reports(connection: Connection, study: str, number: int, size: int) -
 
 def scrub(connection: Connection, study: str, number: int) -> None:
     """Delete the reports' bytes; who reported, and the marks, stay."""
-    connection.execute(update(tables.reports).where(_held(study, number)).values(sealed=None))
+    connection.execute(update(tables.reports).where(_held(study, number)).values(locked=None))
 
 
-def stored_rosters(connection: Connection, study: str, number: int | None = None) -> Sequence[Row[Any]]:
-    """Signed rosters: the own one and those of other Computes."""
+def stored_rosters(
+    connection: Connection, study: str, number: int | None = None, compute: int | None = None
+) -> Sequence[Row[Any]]:
+    """Signed rosters, of one round or of one Compute where asked: the own ones and those of other Computes."""
     query = select(tables.rosters).where(tables.rosters.c.study == study)
     if number is not None:
         query = query.where(tables.rosters.c.number == number)
+    if compute is not None:
+        query = query.where(tables.rosters.c.compute == compute)
     return connection.execute(query.order_by(tables.rosters.c.number, tables.rosters.c.compute)).all()
+
+
+def count_rosters(connection: Connection, study: str) -> dict[int, int]:
+    """How many signed rosters each round has."""
+    query = select(tables.rosters.c.number, func.count()).where(tables.rosters.c.study == study)
+    return {row[0]: row[1] for row in connection.execute(query.group_by(tables.rosters.c.number))}
 
 
 def add_roster(connection: Connection, study: str, number: int, compute: int, record: bytes) -> None:

@@ -1,4 +1,4 @@
-"""The tables of a Compute. Bytes are what was signed or sealed; everything else can be derived from them."""
+"""The tables of a Compute. Bytes are what was signed, or sealed and locked; all else can be derived from them."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ reports = Table(
     Column("client", String(128), primary_key=True),
     Column("samples", Integer, nullable=False),  # that it holds
     Column("mark", String(32), nullable=False),  # which report of the client it is
-    Column("sealed", LargeBinary),  # scrubbed after release or refusal
+    Column("locked", LargeBinary),  # the sealed share under the round's key; scrubbed after release or refusal
     Column("other", String(64), nullable=False),  # the client's event, if it named one
     ForeignKeyConstraint(["round"], ["rounds.id"]),
 )  # fmt: skip

@@ -13,11 +13,13 @@ from hubbub.errors import MalformedMessage, ReportRejected
 from hubbub.roles import Compute, check_address, open_report
 from hubbub.securesum import Frame, decode_report, mark_of
 from hubbub.service import store as db
+from hubbub.service.agreement import refuse
 from hubbub.service.inbox import by_place
 from hubbub.service.known import Member
 from hubbub.service.node import Node
 from hubbub.service.problems import Problem
 from hubbub.service.store import ReportRow
+from hubbub.service.vault import KeyLost
 
 
 class Upload(NamedTuple):
@@ -50,13 +52,22 @@ def _accept_round(node: Node, place: tuple[str, int], uploads: Sequence[Upload])
     try:
         checked = _check(node, study_id, number, uploads)
     except Problem as problem:
+        problem.__traceback__ = None  # whose frames hold on to the reports, and to the problem
         return [[problem] * len(upload.reports) for upload in uploads]
     try:
-        outcomes = _write(node, study_id, number, checked, looking=False)
-    except IntegrityError:  # some have come before
-        outcomes = _write(node, study_id, number, checked, looking=True)
+        outcomes = _written(node, study_id, number, checked)
+    except KeyLost as lost:
+        refusal = refuse(node, study_id, number, "damaged", f"{lost}; start a new round")
+        return [[refusal] * len(upload.reports) for upload in uploads]
     each = iter(outcomes)
     return [list(islice(each, len(upload.reports))) for upload in uploads]
+
+
+def _written(node: Node, study_id: str, number: int, checked: Sequence[Problem | ReportRow]) -> list[Outcome]:
+    try:
+        return _write(node, study_id, number, checked, looking=False)
+    except IntegrityError:  # some have come before
+        return _write(node, study_id, number, checked, looking=True)
 
 
 def _check(node: Node, study_id: str, number: int, uploads: Sequence[Upload]) -> list[Problem | ReportRow]:
@@ -69,11 +80,11 @@ def _check(node: Node, study_id: str, number: int, uploads: Sequence[Upload]) ->
         other = upload.other or ""
         for body in upload.reports:
             sender = frame.sender(body)
-            member = None if sender is None else remembered.get(sender[0])
-            sealed = None if sender is None or member is None else frame.sealed(body, sender[1], member.session)
-            if member is not None and sealed is not None:
-                checked.append((member.client, member.samples, mark_of(sealed), sealed, other))
-                continue
+            if sender is not None and (member := remembered.get(sender[0])) is not None:
+                sealed = frame.sealed(body, sender[1], member.session)
+                if sealed is not None:
+                    checked.append((member.client, member.samples, mark_of(sealed), sealed, other))
+                    continue
             names += [] if sender is None else [sender[0]]
             rest.append((len(checked), body, other))
             checked.append(None)
@@ -101,8 +112,7 @@ def _read(compute: Compute, members: Mapping[str, Member], body: bytes, other: s
         return Problem("malformed", str(error))
     except ReportRejected as error:
         return Problem(error.reason, str(error))
-    sealed = bytearray(report.sealed)
-    return member.client, member.samples, mark_of(sealed), sealed, other
+    return member.client, member.samples, mark_of(report.sealed), report.sealed, other
 
 
 def _write(
@@ -126,7 +136,11 @@ def _write(
             fresh = good
             taken = {samples: Taken(samples, new=True) for samples in {item[1] for item in good}}
             outcomes = [item if isinstance(item, Problem) else taken[item[1]] for item in checked]
-        db.add_reports(connection, row.id, fresh)
+        if fresh:
+            stored = node.vault.lock((study_id, number), [item[3] for item in fresh])
+            pairs = zip(fresh, stored, strict=True)
+            rows = [(client, samples, mark, each, other) for (client, samples, mark, _, other), each in pairs]
+            db.add_reports(connection, row.id, rows)
         repeated = 0 if fresh is good else sum(isinstance(each, Taken) for each in outcomes) - len(fresh)
         db.add_counts(connection, {"accepted": len(fresh), "repeated": repeated})
         return outcomes

@@ -1,0 +1,143 @@
+"""Keys for what a Compute stores of a round: a file each, apart from the database, erased when the round ends.
+
+A database keeps what was deleted: SQLite in its log, PostgreSQL in its tables and its log, both in backups. So a
+report is encrypted once more before it is stored, under a key of its round. Whoever gets hold of the database after
+that key is erased can open no report, even with the Compute's long-term keys. The key cannot be in the database, where
+it would stay, too (docs/decisions/0014).
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from hubbub.errors import CannotOpen, HubbubError
+from hubbub.service import faults
+
+Place = tuple[str, int]
+"""A study and the number of its round."""
+_KEY, _NONCE = 32, 12
+_HALF_MADE = ".new"
+
+
+class KeyLost(HubbubError):
+    """There is no key for this round, so nothing of it can be stored or read."""
+
+
+class Vault:
+    """The keys of the rounds that have not ended. Without a folder they are in memory, and end with the process."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder, self._lock = folder, threading.Lock()
+        self._ciphers: dict[Place, AESGCM] = {}
+        if folder is not None:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._read(folder)
+
+    def make(self, place: Place) -> None:
+        """A key for this round, on disk when this returns; the one that it has already, where it has one."""
+        with self._lock:
+            if place not in self._ciphers:
+                key = os.urandom(_KEY)
+                if self._folder is not None:
+                    _write(self._folder, _name(place), key)
+                self._ciphers[place] = AESGCM(key)
+        faults.point("after:key-made")
+
+    def lock(self, place: Place, messages: Sequence[bytes | bytearray]) -> list[bytearray]:
+        """Each message as it is stored: a random nonce, then the ciphertext.
+
+        2^32 messages of one round repeat a nonce with probability 2^-33, and a message that is stored again after a
+        crash gets another one. Each message is bound to its client and its round by its own seal already. All nonces
+        are drawn at once: each call would give the interpreter's lock away.
+        """
+        encrypt, drawn = self._cipher(place).encrypt, os.urandom(_NONCE * len(messages))
+        starts = range(0, len(drawn), _NONCE)
+        return [
+            bytearray((nonce := drawn[start : start + _NONCE]) + encrypt(nonce, message, None))
+            for start, message in zip(starts, messages, strict=True)
+        ]
+
+    def unlock(self, place: Place, stored: bytes) -> bytes:
+        """The message, or CannotOpen."""
+        try:
+            return self._cipher(place).decrypt(stored[:_NONCE], stored[_NONCE:], None)
+        except (InvalidTag, ValueError):
+            raise CannotOpen from None
+
+    def erase(self, place: Place) -> None:
+        """Overwrite the key with zeros, then delete it; asked again, nothing happens."""
+        with self._lock:
+            if self._folder is not None:
+                _erase(self._folder / _name(place))
+            self._ciphers.pop(place, None)
+
+    def places(self) -> set[Place]:
+        """The rounds that have a key."""
+        with self._lock:
+            return set(self._ciphers)
+
+    def _cipher(self, place: Place) -> AESGCM:
+        cipher = self._ciphers.get(place)
+        if cipher is None:
+            raise KeyLost(f"round {place[1]} must have its key in the folder of round keys, got none there")
+        return cipher
+
+    def _read(self, folder: Path) -> None:
+        """Take up what a process before this one left; what it left half-made or half-erased goes."""
+        for path in folder.iterdir():
+            study, _, number = path.name.partition("-")
+            if path.suffix == _HALF_MADE:
+                _erase(path)
+            elif number.isascii() and number.isdigit():
+                key = path.read_bytes()
+                if not any(key):
+                    _erase(path)
+                elif len(key) == _KEY:
+                    self._ciphers[study, int(number)] = AESGCM(key)
+
+
+def _name(place: Place) -> str:
+    return f"{place[0]}-{place[1]}"
+
+
+def _write(folder: Path, name: str, key: bytes) -> None:
+    """Under another name first: a file with the right name is always whole."""
+    path = folder / (name + _HALF_MADE)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        os.write(descriptor, key)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    path.rename(folder / name)
+    _settle(folder)
+
+
+def _erase(path: Path) -> None:
+    try:
+        descriptor = os.open(path, os.O_WRONLY)
+    except FileNotFoundError:
+        return
+    try:
+        os.write(descriptor, bytes(max(_KEY, os.fstat(descriptor).st_size)))
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    faults.point("after:key-zeroed")
+    path.unlink()
+    _settle(path.parent)
+
+
+def _settle(folder: Path) -> None:
+    """The names in a folder are on disk when it is."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
