@@ -260,16 +260,14 @@ def held_marks(connection: Connection, round_id: int, names: Sequence[str]) -> d
 
 
 def add_reports(connection: Connection, round_id: int, rows: Sequence[ReportRow]) -> None:
-    """Hold these reports. IntegrityError where one of the client is held for the round.
+    """Hold these reports, some hundreds at most. IntegrityError where one of the client is held for the round.
 
     Many rows in one statement, in the driver's own words: the interpreter's lock is taken once, not for every row.
     """
     mark = "?" if connection.dialect.paramstyle == "qmark" else "%s"
     one = f"({round_id:d}, {', '.join([mark] * 5)})"
-    for start in range(0, len(rows), _AT_ONCE):
-        some = rows[start : start + _AT_ONCE]
-        values = tuple(chain.from_iterable(some))
-        connection.exec_driver_sql(f"{_INSERT_REPORTS} {', '.join([one] * len(some))}", values)
+    values = tuple(chain.from_iterable(rows))
+    connection.exec_driver_sql(f"{_INSERT_REPORTS} {', '.join([one] * len(rows))}", values)
 
 
 def roster_now(connection: Connection, study: str, number: int) -> tuple[str, ...]:

@@ -21,6 +21,8 @@ from hubbub.service.problems import Problem
 from hubbub.service.store import ReportRow
 from hubbub.service.vault import KeyLost
 
+_AT_ONCE = 500  # reports locked and written in one statement
+
 
 class Upload(NamedTuple):
     """One request: the report of a client, or those of many, which somebody has gathered for them."""
@@ -136,9 +138,10 @@ def _write(
             fresh = good
             taken = {samples: Taken(samples, new=True) for samples in {item[1] for item in good}}
             outcomes = [item if isinstance(item, Problem) else taken[item[1]] for item in checked]
-        if fresh:
-            stored = node.vault.lock((study_id, number), [item[3] for item in fresh])
-            pairs = zip(fresh, stored, strict=True)
+        for start in range(0, len(fresh), _AT_ONCE):  # not all at once: what is small stays in the processor's cache
+            some = fresh[start : start + _AT_ONCE]
+            stored = node.vault.lock((study_id, number), [item[3] for item in some])
+            pairs = zip(some, stored, strict=True)
             rows = [(client, samples, mark, each, other) for (client, samples, mark, _, other), each in pairs]
             db.add_reports(connection, row.id, rows)
         repeated = 0 if fresh is good else sum(isinstance(each, Taken) for each in outcomes) - len(fresh)
