@@ -23,7 +23,7 @@ from hubbub.securesum.codec import pack
 from hubbub.securesum.sealing import Context, PrivateKey, PublicKey, SuiteName, open_bytes, seal_bytes
 
 _OPENING = b"hubbub session v2"
-_SECRET, _NONCE, _TAG = 32, 12, 16
+_SECRET, NONCE, _TAG = 32, 12, 16
 OPENING_BYTES: dict[SuiteName, int] = {"X25519": 80, "MLKEM768-X25519": 1168}
 """Length of a session's opening."""
 
@@ -37,7 +37,7 @@ class Session:
 
     def seal(self, plaintext: bytes, context: Context) -> bytes:
         """A random nonce, then the ciphertext, bound to the context."""
-        nonce = os.urandom(_NONCE)
+        nonce = os.urandom(NONCE)
         return nonce + self.cipher.encrypt(nonce, plaintext, context.info())
 
     def open(self, sealed: bytes, context: Context) -> bytes:
@@ -47,7 +47,7 @@ class Session:
     def open_bytes(self, sealed: bytes, info: bytes) -> bytes:
         """The same, where the context's bytes are at hand."""
         try:
-            return self.cipher.decrypt(sealed[:_NONCE], sealed[_NONCE:], info)
+            return self.cipher.decrypt(sealed[:NONCE], sealed[NONCE:], info)
         except (InvalidTag, ValueError):
             raise CannotOpen from None
 
