@@ -96,7 +96,8 @@ class UntrustworthyWarning(UserWarning):
 
 
 class OutOfDomainWarning(UserWarning):
-    """A sample was not in the domain and counted as zero; said to whoever holds it and to nobody else."""
+    """A sample was not in the domain and counted as zero; said to whoever runs the process that holds it (on Spark the
+    driver), and to nobody else."""
 
 
 def whole(field: str, value: object, least: int, remedy: str, most: int | None = None) -> int:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from hubbub.engines import LocalEngine, TrustedAggregator
-from hubbub.privacy import Budget, PrivacyReport, split
+from hubbub.privacy import Budget, EarlyPopulation, PrivacyReport, split
 from hubbub.privacy.report import Round
 from hubbub.statistics import Means
 
@@ -33,7 +34,7 @@ def test_text_answers_a_data_protection_officers_questions():
         "Unit of privacy:", "one sample (one row of data), whoever holds it", "Adjacency:", "replace-one",
         "epsilon 1 at delta 1e-05, 2 round(s)", "M = 3 Computes",
         "K = 200 clients, of whom D = 4 may be missing and C = 4 may collude, both at once",
-        "1 missing", "4 colluder(s) covered", "up to 4 colluding client(s)", "whoever goes missing", "Holds against", "up to 2 of the 3 Computes", "Not promised",
+        "1 missing", "4 colluding clients covered", "up to 4 colluding client(s)", "whoever goes missing", "Holds against", "up to 2 of the 3 Computes", "Not promised",
         "if all 3 Computes pool their shares", "noise of standard deviation", "one process", "operating system",
     ]:  # fmt: skip
         assert part in " ".join(text.split()), part
@@ -73,6 +74,20 @@ def test_parties_and_whole_clients_are_stated():
     assert "Unit of privacy: one client: all samples that it holds, together" in whole
     assert "differ in all samples of one client" in whole
     assert "had all samples of one client been any other" in whole
+
+
+def test_a_study_of_an_earlier_version_counts_in_samples():
+    """5 parties of 10 samples, T = 3: what 0.1 called 3 colluding clients are 3 samples, whoever holds them."""
+    early = EarlyPopulation(200, 3, 3, 200, 10, theorem1=True, held=10)
+    release = LocalEngine().private_sum(ROWS, Means((1.0, 1.0)), split(BUDGET, [1.0])[0])
+    made = PrivacyReport(
+        BUDGET, (Round("mean", replace(release, protection=replace(release.protection, population=early))),)
+    )
+    text = " ".join(str(made).split())
+    assert "colluding clients who together hold up to 3 samples, together with" in text
+    assert "N = 200 samples, of whose shares of noise T = 3 may be missing or told" in text
+    assert "one client who holds k samples uses up k of them" in text
+    assert "colluding client(s)" not in text
 
 
 def test_theorem_1_is_said_to_be_that():

@@ -178,7 +178,7 @@ def test_a_sample_that_is_not_finite_takes_part_as_zero_and_nobody_but_its_clien
     assert "inf" not in str(caught[0].message).replace("finite", "")
     assert "nan" not in str(caught[0].message)
     zero = {**stage.samples, "c0": np.zeros(2)}
-    assert present == len(samples)
+    assert present == (len(samples), len(samples))
     assert (words == run_round(stage.study, 0, stage.keys, zero, Randomness.system())[0]).all()
 
 

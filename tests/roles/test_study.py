@@ -7,13 +7,15 @@ import json
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from hubbub.errors import InvalidInput
-from hubbub.privacy import DistributedGaussian, Population
-from hubbub.roles import Study, check_finest, plan_round
+from hubbub.privacy import DistributedGaussian, EarlyPopulation, Population
+from hubbub.randomness import Randomness
+from hubbub.roles import Study, check_finest, contribute, plan_round
 from hubbub.securesum import FixedPoint, PrivateKey, PublicKey
-from hubbub.statistics import Box, Means, Regression
+from hubbub.statistics import Box, Clipped, Means, Regression
 
 KEYS = tuple(PublicKey("X25519", bytes([k]) * 32) for k in range(3))
 PEOPLE = Population(100, 2, 1)
@@ -150,6 +152,30 @@ def test_a_whole_client_moves_as_many_vectors_as_it_holds():
     )
     assert many.mechanism.sensitivity == pytest.approx(7 * one.mechanism.sensitivity)
     assert many.mechanism.sigma_client == pytest.approx(7 * one.mechanism.sigma_client)
+
+
+def test_coins_of_samples_do_not_amplify_for_a_whole_client():
+    """A client with k samples counts with a binomial number of them: no pair of one coin and one shift covers that."""
+    program = Ones()
+    statistic = Clipped(program, np.zeros(1), 1.0, 0.05)
+    for unit, largest in (("sample", 50), ("client", 1)):
+        plan_round(statistic, 4.0, Population(10, samples=10 * largest, largest=largest, unit=unit))
+    with pytest.raises(InvalidInput, match="unit must be 'sample' where samples select themselves"):
+        plan_round(statistic, 4.0, Population(10, samples=500, largest=50, unit="client"))
+
+
+def test_nobody_contributes_to_a_study_that_counts_samples():
+    early = EarlyPopulation(50, 3, 3, 50, 10, theorem1=True, held=10)
+    study = Study(early, KEYS, (plan_round(Means((1.0,)), 2.0, early),))
+    with pytest.raises(InvalidInput, match="study must count clients, got one made by hubbub 0.1"):
+        contribute(study, 0, "a", np.zeros(1), Randomness.system())
+
+
+class Ones:
+    name, fingerprint, columns, dimension, at_once = "ones", "ones", 1, 1, 64
+
+    def vectors(self, state, rows):
+        return np.ones((rows.shape[0], 1))
 
 
 def test_study_shows_no_private_key():

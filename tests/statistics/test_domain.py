@@ -77,3 +77,14 @@ def test_large_but_finite_numbers_are_in_the_domain(recwarn: pytest.WarningsReco
     assert outside(Count(2.0), rows) is None
     assert bounded_vectors(Count(2.0), rows).tolist() == [[2.0]] * 3
     assert not recwarn
+
+
+@pytest.mark.parametrize("value", [1e101, 1e155, 1e200, 1.7e308])
+@pytest.mark.filterwarnings("error")
+def test_numbers_beyond_any_bound_count_like_large_ones_and_nothing_is_said(value: float):
+    """Squares of them would overflow: the row would vanish, and a warning made an error would keep its client away."""
+    ball = Regression(Ball(1.0, 2, y=2.0, weight=0.5), target_square=True)
+    rows = np.array([[value, -value, 1.0], [0.1, 0.2, 0.3]])
+    far = bounded_vectors(ball, rows)
+    np.testing.assert_array_equal(far, bounded_vectors(ball, np.clip(rows, -1e100, 1e100)))
+    assert np.linalg.norm(far[0]) > 0.9

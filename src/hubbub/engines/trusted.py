@@ -10,7 +10,7 @@ import numpy as np
 from hubbub.arrays import Floats, number_rows
 from hubbub.privacy import DistributedGaussian, Population, Protection, Release, SampledGaussianEvent
 from hubbub.randomness import Randomness
-from hubbub.roles import choose_bits, sensitivity_on_grid, vectors_of
+from hubbub.roles import check_steps_per_sigma, choose_bits, sensitivity_on_grid, vectors_of
 from hubbub.securesum import FixedPoint
 from hubbub.statistics import Statistic, probability_of, rows_at_once, tell_outside
 
@@ -44,6 +44,7 @@ class TrustedAggregator:
         if noise_multiplier > 0:
             grid = FixedPoint(choose_bits(statistic, 2 * mechanism.sigma_std, population))
             mechanism = replace(mechanism, sensitivity=sensitivity_on_grid(statistic, grid, population))
+            check_steps_per_sigma(mechanism.sigma_std, grid)
         probability = probability_of(statistic)
         return Release(
             value=self._exact(rows, statistic) if grid is None else self._noisy(rows, statistic, mechanism, grid),

@@ -15,10 +15,8 @@ from hubbub.privacy.report import (
     SETTINGS,
     UNITS,
     all_pool,
-    beyond,
     bullet,
     cautions,
-    colluding,
     entry,
     meaning_of,
     parties,
@@ -95,17 +93,15 @@ class TrainingReport:
                 "trainer": {**spent, "why": known},
             }  # fmt: skip
         hidden = (
-            f"every client flips its own coin (probability {plan.probability:.4g}) and all send in every step, so "
+            f"every sample has its own coin (probability {plan.probability:.4g}) and all send in every step, so "
             "nobody knows who counted: amplified by sampling"
             if plan.probability < 1
-            else "all clients count in every step"
+            else "all samples count in every step"
         )
         if self._protection.setting == "trusted aggregator":
             return {"public model": {**spent, "why": hidden}}
         p = self._protection
-        seen = (
-            f"{colluding(self.least_covered, p.population.theorem1)}up to {p.computes - 1} of them see uniform shares"
-        )
+        seen = f"{p.population.colluding(self.most_dropouts)}up to {p.computes - 1} of them see uniform shares"
         return {
             "public model": {**spent, "why": hidden},
             "Computes": {**spent, "why": f"{hidden}; {seen}"},
@@ -146,7 +142,7 @@ class TrainingReport:
             special.append(
                 "a client works as much when it lost its coin as when it won; how long its machine takes is not covered"
             )
-        return [all_pool(p), beyond(p), *special, *COMMON]
+        return [all_pool(p), p.population.beyond(), *special, *COMMON]
 
     def __str__(self) -> str:
         p, plan = self._protection, self.plan
@@ -191,8 +187,8 @@ def _batches(plan: Plan) -> str:
     if plan.picked is not None:
         return f"{plan.batch} of {plan.clients} clients, picked by the trainer: known to it and to the Computes"
     if plan.probability < 1:
-        return f"self-selected, {plan.batch} of {plan.clients} clients on average: known to nobody"
-    return f"all {plan.clients} clients in every step"
+        return f"self-selected, {plan.batch} of {plan.clients} samples on average: known to nobody"
+    return f"all {plan.clients} samples in every step"
 
 
 def report_of(budget: Budget, training: Training[Any], label: str) -> TrainingReport:

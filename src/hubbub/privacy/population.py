@@ -94,6 +94,25 @@ class Population:
         """Colluders that a release covers of which so many clients are missing."""
         return self.colluders - missing if self.theorem1 else self.colluders
 
+    def colluding(self, missing: int) -> str:
+        """Who may conspire with Computes in a release that lacks so many clients: the beginning of a sentence."""
+        if not (covered := self.covered(missing)):
+            return ""
+        whoever = "" if self.theorem1 else ", who reveal their noise or add none, whoever goes missing,"
+        return f"up to {covered} colluding client(s){whoever} together with "
+
+    def beyond(self) -> str:
+        """How many clients may misbehave at most."""
+        if self.theorem1:
+            return (
+                f"more than T = {self.dropouts} colluders and dropouts together (Theorem 1 of the paper); an adversary "
+                "who chooses who drops out should be covered by colluders and dropouts stated apart"
+            )
+        return (
+            f"more than C = {self.colluders} colluding clients (rounds that lack more than D = {self.dropouts} clients "
+            "are refused)"
+        )
+
     def describe(self) -> dict[str, object]:
         """Canonical description, for the hash of what the parties agree on."""
         return {"hubbub": 2, "population": asdict(self)}
@@ -130,6 +149,17 @@ class EarlyPopulation(Population):
     def shares(self) -> int:
         """How many shares of noise are counted on in the worst case."""
         return self.clients - self.dropouts - self.held
+
+    def colluding(self, missing: int) -> str:
+        """Who may conspire with Computes: counted in the samples that they hold."""
+        return f"colluding clients who together hold up to {self.covered(missing)} samples, together with "
+
+    def beyond(self) -> str:
+        """How many shares of noise may be missing or told at most."""
+        return (
+            f"more than T = {self.dropouts} samples' shares of noise that are missing or told: one client who holds k "
+            "samples uses up k of them; an adversary who chooses who is missing uses them up twice"
+        )
 
     def describe(self) -> dict[str, object]:
         """Canonical description, as 0.1 wrote it."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from hubbub.privacy.accountant import epsilon_spent, fits
 from hubbub.privacy.budget import Budget
-from hubbub.privacy.population import Population, Unit
+from hubbub.privacy.population import EarlyPopulation, Population, Unit
 from hubbub.privacy.release import Protection, Release
 
 UNITS: dict[Unit, str] = {
@@ -103,11 +103,11 @@ class PrivacyReport:
         public = "everybody who sees the released sums, the posterior or anything computed from them"
         if p.setting == "trusted aggregator":
             return [public]
-        covered = min(r.release.colluders_covered for r in self.rounds)
+        missing = max(r.release.dropouts for r in self.rounds)
         return [
             public,
             "the analyst, and any single client, who knows (and can subtract) its own share of the noise",
-            f"{colluding(covered, p.population.theorem1)}up to {p.computes - 1} of the {p.computes} Computes, wherever "
+            f"{p.population.colluding(missing)}up to {p.computes - 1} of the {p.computes} Computes, wherever "
             "these are run by independent parties (and as long as AES-128 is not broken)",
         ]
 
@@ -120,7 +120,7 @@ class PrivacyReport:
         p = self._last
         if p.setting == "trusted aggregator":
             return ["the trusted aggregator sees every sample: there is no protection against it", *COMMON]
-        special = [all_pool(p), beyond(p)]
+        special = [all_pool(p), p.population.beyond()]
         if p.sealed is None:
             special.append("the shares were not encrypted by hubbub: none of them left " + p.setting)
         return [*special, *COMMON]
@@ -164,7 +164,7 @@ SETTINGS = {
 COMMON = [
     "other releases from the same data: this report covers one fit; several compose, which a ledger keeps",
     "scores, chosen settings and preprocessing taken from the rows as they are (score, grid search, scaling, "
-    "the refusal of rows that are not finite)",
+    "the refusal of rows that a method has no vector for, where it is given an array)",
     "that a client took part, how many did, and how many samples they hold stays public",
     "the truth of what clients send: a client may lie about its own sample",
     "several samples of one person count as several samples: their losses add up (a unit of a whole client covers "
@@ -190,43 +190,19 @@ def population_dict(population: Population) -> dict[str, object]:
     }  # fmt: skip
 
 
-def colluding(covered: int, theorem1: bool) -> str:
-    """The clients who may conspire with Computes, as the beginning of a sentence on these."""
-    if not covered:
-        return ""
-    if theorem1:
-        return f"up to {covered} colluding client(s) together with "
-    return (
-        f"up to {covered} colluding client(s), who reveal their noise or add none, whoever goes missing, together with "
-    )
-
-
 def all_pool(p: Protection) -> str:
     """What is left where no Compute is honest."""
     return f"if all {p.computes} Computes pool their shares, a client is covered by its own share of noise only"
-
-
-def beyond(p: Protection) -> str:
-    """How many clients may misbehave at most."""
-    population = p.population
-    if population.theorem1:
-        return (
-            f"more than T = {population.dropouts} colluders and dropouts together (Theorem 1 of the paper); an "
-            "adversary who chooses who drops out should be covered by colluders and dropouts stated apart"
-        )
-    return (
-        f"more than C = {population.colluders} colluding clients (rounds that lack more than D = {population.dropouts} "
-        "clients are refused)"
-    )
 
 
 def _round_line(r: Round) -> str:
     release, p = r.release, r.release.protection
     seal = f"sealed with {p.sealed}" if p.sealed else "not sealed"
     held = "" if release.n == release.clients else f" with {release.n} samples"
+    who = "samples" if isinstance(p.population, EarlyPopulation) else "clients"
     text = (
-        f"{r.label}: {p.dimension} number(s) summed over {release.clients} clients{held} ({release.dropouts} missing, "
-        f"{release.colluders_covered} colluder(s) covered); sensitivity {p.sensitivity:.4g}; noise of "
+        f"{r.label}: {p.dimension} number(s) summed over {release.clients} {who}{held} ({release.dropouts} missing, "
+        f"{release.colluders_covered} colluding {who} covered); sensitivity {p.sensitivity:.4g}; noise of "
         f"standard deviation {release.noise_std:.4g} in each released number"
     )
     if p.setting == "trusted aggregator":

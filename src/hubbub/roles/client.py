@@ -13,7 +13,7 @@ import numpy as np
 
 from hubbub.arrays import Floats, number_rows
 from hubbub.errors import InvalidInput, invalid
-from hubbub.privacy import Budget, fits
+from hubbub.privacy import Budget, EarlyPopulation, fits
 from hubbub.randomness import Randomness
 from hubbub.roles.crowd import noise_words
 from hubbub.roles.selection import vectors_of
@@ -50,6 +50,10 @@ def contribute(
         raise InvalidInput(
             f"budget must cover the study's {len(study.rounds)} round(s), got {budget}; "
             "do not take part, or ask for more noise"
+        )
+    if isinstance(study.population, EarlyPopulation):
+        raise InvalidInput(
+            "study must count clients, got one made by hubbub 0.1, which counts samples; do not take part"
         )
     plan = study.plan(number)
     rows = number_rows("sample", np.atleast_2d(sample), plan.statistic.columns)

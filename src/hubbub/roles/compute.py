@@ -138,7 +138,7 @@ def check_turnout(population: Population, present: int) -> None:
         raise RoundRefused(
             "too-few-clients",
             f"clients must number at least {least} (all {population.clients} but {population.dropouts} dropouts), got "
-            f"{present}; the round is refused and no budget is spent: wait for more clients or cover more dropouts",
+            f"{present}; the round is refused: wait for more clients or cover more dropouts",
         )
     if present > population.clients:
         raise RoundRefused(

@@ -52,15 +52,16 @@ class RoundPlan:
         A client checks this on its own: a study made elsewhere is not taken at its word. Whether the noise
         multiplier is large enough is a matter of the budget, which `contribute` checks where it is given.
         """
+        if probability_of(self.statistic) < 1 and self.mechanism.population.weight > 1:
+            raise invalid(
+                "unit", "'sample' where samples select themselves, since each has a coin of its own", "'client'",
+                "let all samples count in every step, or let each client hold one",
+            )  # fmt: skip
         step, sigma = self.fixed_point.step, self.mechanism.sigma_client
         least = sensitivity_on_grid(self.statistic, self.fixed_point, self.mechanism.population)
-        if self.statistic.sensitivity < step * float(np.sqrt(self.dimension)) or 0 < sigma < STEPS_PER_SIGMA * step:
-            raise invalid(
-                "fraction_bits",
-                f"so large that a step is at most 1/{STEPS_PER_SIGMA:g} of a client's noise ({sigma:.3g})",
-                self.fixed_point.fraction_bits,
-                "leave it out; if that does not help, the ring is too small for so many clients",
-            )
+        if self.statistic.sensitivity < step * float(np.sqrt(self.dimension)):
+            raise _too_coarse(sigma, self.fixed_point)
+        check_steps_per_sigma(sigma, self.fixed_point)
         if reach(self.statistic, sigma, self.mechanism.population) >= 2.0 ** (63 - self.fixed_point.fraction_bits):
             raise invalid(
                 "fraction_bits", "so small that the sum fits the ring", self.fixed_point.fraction_bits, "leave it out"
@@ -125,6 +126,21 @@ def finest_bits(sigma: float) -> int:
 def _finest(bits: int) -> str:
     return (
         f"at most {bits}: on a finer grid, below 2^-{FINEST_BITS} of a client's noise, the last bits of a double show"
+    )
+
+
+def check_steps_per_sigma(sigma: float, grid: FixedPoint) -> None:
+    """Refuse a grid on which rounding would eat noise of this deviation."""
+    if 0 < sigma < STEPS_PER_SIGMA * grid.step:
+        raise _too_coarse(sigma, grid)
+
+
+def _too_coarse(sigma: float, grid: FixedPoint) -> InvalidInput:
+    return invalid(
+        "fraction_bits",
+        f"so large that a step is at most 1/{STEPS_PER_SIGMA:g} of a client's noise ({sigma:.3g})",
+        grid.fraction_bits,
+        "leave it out; if that does not help, the ring is too small for so many clients",
     )
 
 

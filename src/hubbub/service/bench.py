@@ -298,7 +298,7 @@ def verdict(found: dict[str, Any]) -> dict[str, bool]:
     """What the service promises of itself, held against a run."""
     return {
         "singles at least half of an empty handler": found["single_over_empty"] >= 0.5,
-        "batches of 100 reports at least ten times singles": found["batched_over_single"] >= 10,
+        "batches of 100 reports at least eight times singles": found["batched_over_single"] >= 8,
         "parties of 100 samples at least ten times singles": found["party_samples_over_single"] >= 10,
         "memory below 300 MB": max(found["peak_mb"]) < 300,
         "closing and summing below 10 s": found["close_seconds"] < 10,

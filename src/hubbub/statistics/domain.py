@@ -1,7 +1,8 @@
 """Samples that a statistic has no vector for: NaN, infinity, an unknown category.
 
 A sample like that must not be refused where samples are private: who is missing, or that a round fails, would tell
-something about it that no noise covers. It counts as the zero vector, and whoever holds it is told, nobody else.
+something about it that no noise covers. It counts as the zero vector, and whoever runs the process that holds it is
+told, nobody else. (In a simulation that is who runs the engine; on Spark the driver gets their number.)
 
 Zero is within the stated sensitivity of every vector: for all statistics but two it is what the sample zero gives,
 and for the one-hot vectors (one-hot, column histogram) zero is nearer to each vector than two of them can be to one
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from hubbub.arrays import Floats, rows_not_finite
 from hubbub.errors import OutOfDomainWarning
 from hubbub.statistics.base import Statistic
+from hubbub.statistics.preparation import FAR
 
 
 def outside(statistic: Statistic, rows: Floats) -> NDArray[np.bool_] | None:
@@ -31,12 +33,19 @@ def outside(statistic: Statistic, rows: Floats) -> NDArray[np.bool_] | None:
 
 def bounded_vectors(statistic: Statistic, rows: Floats) -> Floats:
     """The statistic's vectors, zero for each sample outside its domain; goes through whatever the samples are."""
-    wrong = outside(statistic, rows)
+    wrong, rows = outside(statistic, rows), within_reach(rows)
     if wrong is None:
         return statistic.vectors(rows)
     vectors = statistic.vectors(np.where(wrong[:, None], 0.0, rows))
     vectors[wrong] = 0.0
     return vectors
+
+
+def within_reach(rows: Floats) -> Floats:
+    """The rows, with what lies beyond any bound brought nearer, so that squares stay numbers."""
+    if rows.max(initial=0.0) <= FAR and rows.min(initial=0.0) >= -FAR:  # False where one is NaN
+        return rows
+    return np.clip(rows, -FAR, FAR)
 
 
 def tell_outside(field: str, statistic: Statistic, rows: Floats) -> None:
