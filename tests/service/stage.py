@@ -14,16 +14,10 @@ from hubbub.roles import combine_sums, contribute, plan_round
 from hubbub.securesum import PrivateKey, Session, encode_report, start_session
 from hubbub.service import agreement, matching, node
 from hubbub.service.canonical import digest, sign_record, stamp
+from hubbub.service.endings import CloseRecord
 from hubbub.service.messages import ENROL, decode_sum, enrol_parts, token_digest, token_for
 from hubbub.service.node import Limits, Node, NodeKeys
-from hubbub.service.records import (
-    ClientRecord,
-    CloseRecord,
-    ComputeRecord,
-    InvitationRecord,
-    RoundRecord,
-    StudyRecord,
-)
+from hubbub.service.records import ClientRecord, ComputeRecord, InvitationRecord, RoundRecord, StudyRecord
 from hubbub.service.signing import SigningKey
 from hubbub.service.store import Store
 from hubbub.service.trust import Trust

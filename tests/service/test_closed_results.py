@@ -15,7 +15,8 @@ from hubbub.service.analyst import Analyst
 from hubbub.service.answers import REQUEST_SECONDS, check_reader
 from hubbub.service.canonical import digest, sign_record, stamp
 from hubbub.service.devnet import LocalComputes
-from hubbub.service.records import RoundRecord, SumRequestRecord
+from hubbub.service.endings import SumRequestRecord
+from hubbub.service.records import RoundRecord
 from hubbub.service.signing import SigningKey
 from service.live import LiveStudy
 from service.stage import M, Stage, make_stage

@@ -21,9 +21,10 @@ from hubbub.service import store as db
 from hubbub.service.app import create_app
 from hubbub.service.canonical import digest, read_signed, sign_record
 from hubbub.service.caretaker import Caretaker
+from hubbub.service.endings import AgreementRecord, RosterRecord
 from hubbub.service.messages import decode_sum
 from hubbub.service.problems import Problem
-from hubbub.service.records import AgreementRecord, RosterRecord, RoundRecord
+from hubbub.service.records import RoundRecord
 from service.stage import M, N, Stage, make_stage
 
 CHEATER = 2

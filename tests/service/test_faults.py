@@ -21,10 +21,10 @@ from hubbub.errors import PerhapsReleased, RoundRefused
 from hubbub.service import agreement, tables
 from hubbub.service.canonical import digest, sign_record
 from hubbub.service.devnet import LocalCompute, LocalComputes
+from hubbub.service.endings import CloseRecord
 from hubbub.service.faults import VARIABLE
 from hubbub.service.node import Limits
 from hubbub.service.problems import Problem
-from hubbub.service.records import CloseRecord
 from hubbub.service.uploads import Taken
 from hubbub.service.web import Web
 from service.live import LiveStudy, N

@@ -23,11 +23,11 @@ from hubbub.securesum import Report, Session, encode_report, join_reports, start
 from hubbub.service.canonical import digest, sign_record
 from hubbub.service.client import current_round, send_together, what_leaves
 from hubbub.service.devnet import LocalComputes
+from hubbub.service.endings import RosterRecord
 from hubbub.service.messages import REPORT_TYPE
 from hubbub.service.node import Limits
 from hubbub.service.outbox import Outbox
 from hubbub.service.problems import Problem
-from hubbub.service.records import RosterRecord
 from hubbub.service.signing import SigningKey
 from hubbub.service.store import Store
 from hubbub.service.web import Patience, Unreachable, Web

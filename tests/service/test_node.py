@@ -16,10 +16,11 @@ from hubbub.securesum import Frame
 from hubbub.service import agreement, node, status, tables
 from hubbub.service import store as db
 from hubbub.service.canonical import digest, read_signed, sign_record, stamp
+from hubbub.service.endings import CloseRecord, RosterRecord
 from hubbub.service.known import Known
 from hubbub.service.metrics import Counts
 from hubbub.service.problems import Problem
-from hubbub.service.records import CloseRecord, EarlyStudyRecord, RosterRecord
+from hubbub.service.records import EarlyStudyRecord
 from hubbub.service.signing import SigningKey
 from hubbub.service.uploads import Taken, accept_uploads
 from hubbub.statistics import Clipped, Means

@@ -13,14 +13,9 @@ from hubbub.privacy import Budget, Population
 from hubbub.securesum import PublicKey
 from hubbub.service.canonical import canonical, digest, read_signed, sign_record
 from hubbub.service.client import promise
+from hubbub.service.endings import RosterRecord
 from hubbub.service.messages import token_digest, token_for
-from hubbub.service.records import (
-    ComputeRecord,
-    RosterRecord,
-    RoundRecord,
-    StudyRecord,
-    read_study,
-)
+from hubbub.service.records import ComputeRecord, RoundRecord, StudyRecord, read_study
 from hubbub.service.signing import SigningKey, verified
 
 ANALYST = SigningKey(bytes(range(32)))

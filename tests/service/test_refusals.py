@@ -18,7 +18,7 @@ from hubbub.service import agreement
 from hubbub.service.answers import signed_refusal
 from hubbub.service.canonical import check_signature, digest, read_signed, sign_record
 from hubbub.service.devnet import LocalComputes
-from hubbub.service.records import RefusalRecord
+from hubbub.service.endings import RefusalRecord
 from hubbub.service.refusals import unsigned
 from hubbub.service.signing import SigningKey
 from hubbub.service.web import Patience, Web

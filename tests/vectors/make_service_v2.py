@@ -14,6 +14,7 @@ from hubbub.privacy import Budget, Population
 from hubbub.roles import ComputeSum, Turnout, plan_round
 from hubbub.securesum import PublicKey
 from hubbub.service.canonical import digest, sign_record
+from hubbub.service.endings import AgreementRecord, CloseRecord, RefusalRecord, RosterRecord, SumRequestRecord
 from hubbub.service.messages import (
     ENROL,
     encode_sum,
@@ -21,18 +22,7 @@ from hubbub.service.messages import (
     token_digest,
     token_for,
 )
-from hubbub.service.records import (
-    AgreementRecord,
-    ClientRecord,
-    CloseRecord,
-    ComputeRecord,
-    InvitationRecord,
-    RefusalRecord,
-    RosterRecord,
-    RoundRecord,
-    StudyRecord,
-    SumRequestRecord,
-)
+from hubbub.service.records import ClientRecord, ComputeRecord, InvitationRecord, RoundRecord, StudyRecord
 from hubbub.service.signing import SigningKey
 from hubbub.statistics import Means
 from hubbub.statistics.preparation import clip, shift

@@ -20,12 +20,13 @@ from hubbub.securesum import Context, decode_share
 from hubbub.service import store as db
 from hubbub.service import tables
 from hubbub.service.canonical import check_signature, digest, read_signed, sign_record
+from hubbub.service.endings import AgreementRecord, CloseRecord, RosterRecord
 from hubbub.service.known import parsed_round, parsed_study
 from hubbub.service.log import log
 from hubbub.service.messages import encode_sum
 from hubbub.service.node import Node, Receipt, check_analyst, known_study
 from hubbub.service.problems import Problem
-from hubbub.service.records import AgreementRecord, CloseRecord, RosterRecord, StudyRecord
+from hubbub.service.records import StudyRecord
 from hubbub.service.tables import State
 from hubbub.service.vault import KeyLost, Place
 

@@ -16,17 +16,16 @@ from hubbub.roles import combine_sums, decode_release, plan_round
 from hubbub.securesum import PublicKey
 from hubbub.service.canonical import digest, hexed, read_json, sign_record, stamp
 from hubbub.service.client import RoundStatus, rounds_of
+from hubbub.service.endings import CloseRecord, SumRequestRecord
 from hubbub.service.messages import decode_sum, token_digest, token_for
 from hubbub.service.problems import Problem
 from hubbub.service.records import (
     ClientRecord,
-    CloseRecord,
     ComputeRecord,
     InvitationRecord,
     Results,
     RoundRecord,
     StudyRecord,
-    SumRequestRecord,
     check_client_name,
 )
 from hubbub.service.refusals import unsigned

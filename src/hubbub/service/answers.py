@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from hubbub.service import store as db
 from hubbub.service.canonical import digest, instant, read_signed, sign_record
+from hubbub.service.endings import RefusalRecord, SumRequestRecord
 from hubbub.service.node import Node, check_analyst, known_study
 from hubbub.service.problems import Problem
-from hubbub.service.records import RefusalRecord, SumRequestRecord
 
 REQUEST_SECONDS = 300.0
 """How far the time in a request for a sum may lie from this Compute's clock."""

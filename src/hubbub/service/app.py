@@ -28,6 +28,7 @@ from hubbub.service import agreement, answers, faults, matching, node, status
 from hubbub.service.bodies import Bodies, Headers, header
 from hubbub.service.canonical import hexed, read_json
 from hubbub.service.caretaker import Caretaker
+from hubbub.service.endings import MOST_AGREEMENT
 from hubbub.service.inbox import Inbox
 from hubbub.service.log import log
 from hubbub.service.messages import EVENT, JSON_TYPE, PROBLEM_TYPE, REPORT_TYPE, TOKEN_BYTES
@@ -37,7 +38,7 @@ from hubbub.service.openapi import describe
 from hubbub.service.page import PAGE
 from hubbub.service.problems import Problem
 from hubbub.service.rate import Buckets
-from hubbub.service.records import MOST_AGREEMENT, MOST_CLIENTS, MOST_ROUNDS, check_client_name
+from hubbub.service.records import MOST_CLIENTS, MOST_ROUNDS, check_client_name
 from hubbub.service.shared import Shared
 from hubbub.service.signing import KEY_BYTES, SIGNATURE_BYTES
 from hubbub.service.uploads import Outcome, Taken, Upload, accept_uploads

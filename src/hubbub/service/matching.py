@@ -13,9 +13,9 @@ from hubbub.errors import InvalidInput
 from hubbub.service import store as db
 from hubbub.service.agreement import ROLLED_BACK, note, refusal, refuse, view
 from hubbub.service.canonical import check_signature, digest, read_signed
+from hubbub.service.endings import AgreementRecord
 from hubbub.service.node import Node
 from hubbub.service.problems import Problem
-from hubbub.service.records import AgreementRecord
 
 Match = Literal["new", "known", "differs"]
 

@@ -12,10 +12,11 @@ from sqlalchemy import Row
 from hubbub.errors import HubbubError, InvalidInput
 from hubbub.service import agreement, matching
 from hubbub.service.canonical import read_json
+from hubbub.service.endings import MOST_AGREEMENT
 from hubbub.service.messages import JSON_TYPE
 from hubbub.service.node import Node, known_study, most_roster
 from hubbub.service.problems import Problem, problem_from
-from hubbub.service.records import MOST_AGREEMENT, ComputeRecord, StudyRecord
+from hubbub.service.records import ComputeRecord, StudyRecord
 from hubbub.service.web import PLAIN, check_plain, too_long
 
 _HISTORY_SECONDS = 3.0

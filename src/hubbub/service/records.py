@@ -1,4 +1,4 @@
-"""What the parties sign: the study, its rounds and their end, rosters, agreements, refusals and requests for a sum.
+"""What the parties sign before a round runs: the study, its rounds, the invitations. How a round ends is in endings.py.
 
 The study says who takes part and what may be spent. A round is a record of its own, bound to the study's digest,
 since what the second round sums depends on what the first one released (docs/decisions/0010).
@@ -41,8 +41,6 @@ MOST_NAME_IN_ROSTER = 3 * MOST_NAME_BYTES + 3
 """Two bytes of UTF-8 become six characters of JSON, four become twelve; quotes and a comma come on top."""
 MOST_ROSTER_HEAD = 1000
 """Of a signed roster, what is not names."""
-MOST_AGREEMENT = 100_000
-"""Of a signed agreement, which holds a digest of 64 characters for each Compute."""
 _MOST_MODEL_BYTES = 200_000
 _ORIGIN = re.compile(r"https?://(?:[a-z0-9_](?:[a-z0-9._-]*[a-z0-9_])?|\[[0-9a-f:.]+\])(?::([1-9][0-9]{0,4}))?")
 
@@ -121,7 +119,7 @@ class StudyRecord:
     @classmethod
     def of(cls, content: Content) -> Self:
         """The record, or InvalidInput."""
-        _check_version(content, STUDY_VERSION)
+        check_version(content, STUDY_VERSION)
         population = content["population"]
         return cls._of(content, Population(**{name: population[name] for name in _POPULATION}))
 
@@ -178,7 +176,7 @@ class EarlyStudyRecord(StudyRecord):
     @classmethod
     def of(cls, content: Content) -> Self:
         """The record, or InvalidInput."""
-        _check_version(content)
+        check_version(content)
         samples, tolerated, held = content["clients"], content["tolerated"], content["held"]
         whole("held", held, 1, "make the study again")
         early = EarlyPopulation(samples, tolerated, tolerated, samples, held, theorem1=True, held=held)
@@ -226,7 +224,7 @@ class RoundRecord:
     @classmethod
     def of(cls, content: Content) -> Self:
         """The record, or InvalidInput."""
-        _check_version(content)
+        check_version(content)
         return cls(
             study=hexed("study", content["study"], 32),
             number=content["number"],
@@ -271,166 +269,6 @@ class RoundRecord:
 
 
 @dataclass(frozen=True)
-class CloseRecord:
-    """The analyst ends a round before its deadline."""
-
-    LABEL: ClassVar[bytes] = b"hubbub close v1"
-    study: bytes
-    round: bytes
-    """The digest of the round's record."""
-
-    def content(self) -> dict[str, Any]:
-        """Plain JSON values."""
-        return {"hubbub": VERSION, "study": self.study.hex(), "round": self.round.hex()}
-
-    @classmethod
-    def of(cls, content: Content) -> Self:
-        """The record, or InvalidInput."""
-        _check_version(content)
-        return cls(hexed("study", content["study"], 32), hexed("round", content["round"], 32))
-
-
-@dataclass(frozen=True)
-class RosterRecord:
-    """The clients whose reports a Compute holds when the round ends: signed once, and never another one."""
-
-    LABEL: ClassVar[bytes] = b"hubbub roster v1"
-    study: bytes
-    round: bytes
-    number: int
-    compute: int
-    clients: tuple[str, ...]
-    event: str
-    """Of the signing Compute's audit log."""
-
-    def content(self) -> dict[str, Any]:
-        """Plain JSON values."""
-        return {
-            "hubbub": VERSION, "study": self.study.hex(), "round": self.round.hex(), "number": self.number,
-            "compute": self.compute, "clients": list(self.clients), "event": self.event,
-        }  # fmt: skip
-
-    @classmethod
-    def of(cls, content: Content) -> Self:
-        """The record, or InvalidInput."""
-        _check_version(content)
-        clients = tuple(content["clients"])
-        if any(not isinstance(client, str) for client in clients) or list(clients) != sorted(set(clients)):
-            raise InvalidInput("clients must be distinct and sorted, got others; sign the roster again")
-        return cls(
-            hexed("study", content["study"], 32), hexed("round", content["round"], 32),
-            whole("number", content["number"], 0, "count rounds from 0"),
-            whole("compute", content["compute"], 0, "count Computes from 0"), clients,
-            text("event", content["event"], 64),
-        )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class AgreementRecord:
-    """What a Compute would release over: the M signed rosters it holds, and what follows from them."""
-
-    LABEL: ClassVar[bytes] = b"hubbub agreement v1"
-    study: bytes
-    round: bytes
-    number: int
-    compute: int
-    rosters: tuple[bytes, ...]
-    """Digests of the Computes' roster records, in the order of the Computes."""
-    roster: bytes
-    """Digest of the clients that all of them hold."""
-    samples: int
-    """That these clients hold together."""
-    event: str
-    """Of the signing Compute's audit log."""
-
-    def content(self) -> dict[str, Any]:
-        """Plain JSON values."""
-        return {
-            "hubbub": VERSION, "study": self.study.hex(), "round": self.round.hex(), "number": self.number,
-            "compute": self.compute, "rosters": [each.hex() for each in self.rosters], "roster": self.roster.hex(),
-            "samples": self.samples, "event": self.event,
-        }  # fmt: skip
-
-    @classmethod
-    def of(cls, content: Content) -> Self:
-        """The record, or InvalidInput."""
-        _check_version(content)
-        return cls(
-            hexed("study", content["study"], 32), hexed("round", content["round"], 32),
-            whole("number", content["number"], 0, "count rounds from 0"),
-            whole("compute", content["compute"], 0, "count Computes from 0"),
-            tuple(hexed("rosters", each, 32) for each in content["rosters"]), hexed("roster", content["roster"], 32),
-            whole("samples", content["samples"], 0, "count them"), text("event", content["event"], 64),
-        )  # fmt: skip
-
-    def same(self, other: AgreementRecord) -> bool:
-        """True where both Computes would release over the same."""
-        return (self.rosters, self.roster, self.samples) == (other.rosters, other.roster, other.samples)
-
-
-@dataclass(frozen=True)
-class RefusalRecord:
-    """A Compute states that it has refused a round: it has not released its sum and never will."""
-
-    LABEL: ClassVar[bytes] = b"hubbub refusal v1"
-    study: bytes
-    round: bytes
-    """The digest of the round's record."""
-    number: int
-    compute: int
-    reason: str
-    event: str
-    """Of the signing Compute's audit log."""
-
-    def content(self) -> dict[str, Any]:
-        """Plain JSON values."""
-        return {
-            "hubbub": VERSION, "study": self.study.hex(), "round": self.round.hex(), "number": self.number,
-            "compute": self.compute, "reason": self.reason, "event": self.event,
-        }  # fmt: skip
-
-    @classmethod
-    def of(cls, content: Content) -> Self:
-        """The record, or InvalidInput."""
-        _check_version(content)
-        return cls(
-            hexed("study", content["study"], 32), hexed("round", content["round"], 32),
-            whole("number", content["number"], 0, "count rounds from 0"),
-            whole("compute", content["compute"], 0, "count Computes from 0"),
-            text("reason", content["reason"], 64), text("event", content["event"], 64),
-        )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class SumRequestRecord:
-    """The analyst asks one Compute for its sum, at the time stated; no other Compute takes it."""
-
-    LABEL: ClassVar[bytes] = b"hubbub sum request v1"
-    study: bytes
-    round: bytes
-    """The digest of the round's record."""
-    compute: int
-    time: str
-
-    def __post_init__(self) -> None:
-        instant("time", self.time)
-
-    def content(self) -> dict[str, Any]:
-        """Plain JSON values."""
-        return {
-            "hubbub": VERSION, "study": self.study.hex(), "round": self.round.hex(), "compute": self.compute,
-            "time": self.time,
-        }  # fmt: skip
-
-    @classmethod
-    def of(cls, content: Content) -> Self:
-        """The record, or InvalidInput."""
-        _check_version(content)
-        compute = whole("compute", content["compute"], 0, "count Computes from 0")
-        return cls(hexed("study", content["study"], 32), hexed("round", content["round"], 32), compute, content["time"])
-
-
-@dataclass(frozen=True)
 class ClientRecord:
     """One who may enrol: its name, the digest of its one-time token at one Compute, and how many samples it holds."""
 
@@ -467,7 +305,7 @@ class InvitationRecord:
     @classmethod
     def of(cls, content: Content) -> Self:
         """The record, or InvalidInput."""
-        _check_version(content)
+        check_version(content)
         clients = tuple(ClientRecord.of(client) for client in content["clients"])
         return cls(
             hexed("study", content["study"], 32), whole("compute", content["compute"], 0, "count from 0"), clients
@@ -505,7 +343,8 @@ def check_client_name(name: object) -> str:
     return text("client", name, MOST_NAME_BYTES)
 
 
-def _check_version(content: Content, version: int = VERSION) -> None:
+def check_version(content: Content, version: int = VERSION) -> None:
+    """Refuse a record of another version than this one reads."""
     if content["hubbub"] != version or isinstance(content["hubbub"], bool):
         raise invalid("hubbub", f"version {version}", repr(content["hubbub"])[:40], "update hubbub")
 

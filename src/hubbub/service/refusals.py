@@ -10,7 +10,8 @@ from collections.abc import Collection
 
 from hubbub.errors import HubbubError, InvalidInput
 from hubbub.service.canonical import check_signature, digest, read_signed
-from hubbub.service.records import RefusalRecord, StudyRecord
+from hubbub.service.endings import RefusalRecord
+from hubbub.service.records import StudyRecord
 from hubbub.service.web import Web
 
 _MOST_TEXT = 200
