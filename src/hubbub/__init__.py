@@ -46,7 +46,7 @@ _HOMES = {
     "TrustedAggregator": "hubbub.engines",
 }
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 __all__ = [
     "Bernoulli", "Budget", "BudgetExceeded", "Categorical", "Engine", "Gaussian", "GaussianMean", "HubbubError",
     "InvalidInput", "Ledger", "LocalEngine", "NetworkEngine", "PoissonRate", "PrivacyLeakWarning", "PrivacyReport",

@@ -43,7 +43,7 @@ def test_help_names_every_command_and_exits_zero():
 
 
 def test_version():
-    assert hubbub("--version").stdout.strip() == "0.1.0"
+    assert hubbub("--version").stdout.strip() == "0.2.0.dev0"
 
 
 def test_demo_prints_table_view_and_report():

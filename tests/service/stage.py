@@ -129,6 +129,14 @@ class Stage:
         for each in self.nodes:
             agreement.close(each, self.id, record.number, data)
 
+    def run_to_rosters(self, record: RoundRecord, people: list[Person] | None = None) -> None:
+        """Open the round, let these people report, close it, and let the Computes exchange their rosters."""
+        self.open(record)
+        for person in self.people if people is None else people:
+            self.send(record, person)
+        self.close(record)
+        self.exchange(record.number)
+
     def exchange(self, number: int = 0) -> None:
         for each in self.nodes:
             for other in self.nodes:

@@ -29,11 +29,7 @@ def closed(urls: list[str]) -> tuple[Stage, RoundRecord]:
     stage.study = replace(stage.study, results="analyst")
     stage.register()
     record = stage.round()
-    stage.open(record)
-    for person in stage.people:
-        stage.send(record, person)
-    stage.close(record)
-    stage.exchange()
+    stage.run_to_rosters(record)
     stage.settle()
     return stage, record
 

@@ -98,11 +98,7 @@ def test_a_damaged_record_stops_its_own_round_only_and_is_told(stage: Stage, tab
 
 def test_a_damaged_roster_is_told_too(stage: Stage):
     record = stage.round()
-    stage.open(record)
-    for person in stage.people:
-        stage.send(record, person)
-    stage.close(record)
-    stage.exchange()
+    stage.run_to_rosters(record)
     damage(stage, tables.rosters, record=b"{}")
     assert caring(stage)[0] == 503
     assert state(stage, stage.id)[0] == "closed"
@@ -151,11 +147,7 @@ def test_asked_often_it_writes_once_a_second(stage: Stage, monkeypatch: pytest.M
 
 def test_a_round_is_refunded_only_where_nothing_was_released(stage: Stage):
     record = stage.round()
-    stage.open(record)
-    for person in stage.people:
-        stage.send(record, person)
-    stage.close(record)
-    stage.exchange()
+    stage.run_to_rosters(record)
     assert stage.settle() == ["released"] * M
     agreement.refuse(stage.nodes[0], stage.id, 0, "damaged", "too late")
     assert state(stage, stage.id)[0] == "released"

@@ -184,11 +184,7 @@ def test_names_that_no_client_can_have_harm_nobody(stage: Stage):
 
 def test_a_refused_round_says_so_to_whoever_reports(stage: Stage):
     record = stage.round()
-    stage.open(record)
-    for person in stage.people[:2]:
-        stage.send(record, person)
-    stage.close(record)
-    stage.exchange()
+    stage.run_to_rosters(record, stage.people[:2])
     assert stage.settle() == ["refused"] * M
     for person in (stage.people[0], stage.people[N - 1]):
         assert stage.send(record, person)[0].code == "round-refused"

@@ -55,11 +55,7 @@ def test_a_whole_round_gives_the_exact_sum_and_forgets_the_reports(stage: Stage)
 
 def test_released_bytes_are_the_same_for_ever(stage: Stage):
     record = stage.round()
-    stage.open(record)
-    for person in stage.people:
-        stage.send(record, person)
-    stage.close(record)
-    stage.exchange()
+    stage.run_to_rosters(record)
     stage.settle()
     first = agreement.released_sum(stage.nodes[1], stage.id, 0)
     assert stage.settle() == ["released"] * M
@@ -108,11 +104,7 @@ def test_a_client_lost_halfway_is_in_nobodys_sum(stage: Stage):
 
 def test_fewer_than_n_minus_t_are_refused_deleted_and_refunded(stage: Stage):
     record = stage.round()
-    stage.open(record)
-    for person in stage.people[:4]:
-        stage.send(record, person)
-    stage.close(record)
-    stage.exchange()
+    stage.run_to_rosters(record, stage.people[:4])
     assert stage.settle() == ["refused"] * M
     for each in stage.nodes:
         assert code_of(agreement.released_sum, each, stage.id, 0) == "round-refused"
@@ -314,11 +306,7 @@ def test_ledger_refuses_what_overspends_and_stays_as_it_was(urls: list[str]):
     first, second = split(budget, [1.0, 2.0])
     for number, multiplier in enumerate((first, second)):
         record = stage.round(number, multiplier)
-        stage.open(record)
-        for person in stage.people:
-            stage.send(record, person)
-        stage.close(record)
-        stage.exchange(number)
+        stage.run_to_rosters(record)
         assert stage.settle(number) == ["released"] * M
     third = sign_record(stage.round(2, 1e4), stage.analyst)
     assert not fits([GaussianEvent(m) for m in (first, second, 1e4)], budget)
@@ -430,11 +418,7 @@ def test_tokens_work_once_at_one_compute_and_for_one_key(urls: list[str]):
 
 def test_a_second_roster_ends_the_round_before_anything_is_released(stage: Stage):
     record = stage.round()
-    stage.open(record)
-    for person in stage.people:
-        stage.send(record, person)
-    stage.close(record)
-    stage.exchange()
+    stage.run_to_rosters(record)
     honest = read_signed(agreement.own_roster(stage.nodes[1], stage.id, 0), RosterRecord)[0]
     second = sign_record(replace(honest, clients=honest.clients[:-1]), stage.nodes[1].keys.sign)
     assert code_of(agreement.receive_roster, stage.nodes[0], stage.id, 0, second) == "second-roster"
@@ -443,11 +427,7 @@ def test_a_second_roster_ends_the_round_before_anything_is_released(stage: Stage
 
 def test_a_second_roster_after_release_changes_nothing(stage: Stage):
     record = stage.round()
-    stage.open(record)
-    for person in stage.people:
-        stage.send(record, person)
-    stage.close(record)
-    stage.exchange()
+    stage.run_to_rosters(record)
     stage.settle()
     before = agreement.released_sum(stage.nodes[0], stage.id, 0)
     honest = read_signed(agreement.own_roster(stage.nodes[1], stage.id, 0), RosterRecord)[0]

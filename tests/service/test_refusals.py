@@ -32,11 +32,7 @@ BUDGET = Budget(1.0, 1e-5)
 
 def refused_round(stage: Stage) -> None:
     record = stage.round()
-    stage.open(record)
-    for person in stage.people[:2]:
-        stage.send(record, person)
-    stage.close(record)
-    stage.exchange()
+    stage.run_to_rosters(record, stage.people[:2])
     assert stage.settle() == ["refused"] * M
 
 
@@ -62,11 +58,7 @@ def test_a_compute_signs_a_refusal_once_it_has_refused_and_never_releases_after(
 
 def test_a_compute_that_released_or_was_set_back_signs_no_refusal(stage: Stage):
     record = stage.round()
-    stage.open(record)
-    for person in stage.people:
-        stage.send(record, person)
-    stage.close(record)
-    stage.exchange()
+    stage.run_to_rosters(record)
     assert stage.settle() == ["released"] * M
     assert code_of(signed_refusal, stage.nodes[0], stage.id, 0) == "not-refused"
     stage.open(stage.round(1))

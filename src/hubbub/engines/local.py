@@ -92,9 +92,8 @@ class LocalEngine:
 
     def population(self, samples: int) -> Population:
         """Who takes part where there are so many rows."""
-        missing, false = covered(self.tolerated, self.dropouts, self.colluding)
-        clients = -(-samples // self.holds)
-        return Population(clients, missing, false, samples, min(self.holds, samples), self.unit, self.theorem1)
+        both = covered(self.tolerated, self.dropouts, self.colluding)
+        return Population.of_rows(samples, self.holds, both, self.unit, self.theorem1)
 
     def private_sum(self, rows: Floats, statistic: Statistic, noise_multiplier: float) -> Release:
         """The noisy sum over the clients that came, or a refusal."""

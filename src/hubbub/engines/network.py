@@ -86,9 +86,8 @@ class NetworkEngine:
 
     def population(self, samples: int) -> Population:
         """Who takes part where there are so many rows."""
-        missing, false = covered(self.tolerated, self.dropouts, self.colluding)
-        clients = -(-samples // self.holds)
-        return Population(clients, missing, false, samples, min(self.holds, samples), self.unit)
+        both = covered(self.tolerated, self.dropouts, self.colluding)
+        return Population.of_rows(samples, self.holds, both, self.unit)
 
     def private_sum(self, rows: Floats, statistic: Statistic, noise_multiplier: float) -> Release:
         """The noisy sum over the clients, through one round on the live nodes.

@@ -69,6 +69,11 @@ class Population:
             "cover fewer or enrol more clients (K - D - C - 1 >= 1 shares of noise must be left)",
         )  # fmt: skip
 
+    @classmethod
+    def of_rows(cls, rows: int, holds: int, covered: tuple[int, int], unit: Unit, theorem1: bool = False) -> Population:
+        """Clients that hold `holds` of these rows each, the last one perhaps fewer; `covered` is (D, C)."""
+        return cls(-(-rows // holds), *covered, rows, min(holds, rows), unit, theorem1)
+
     @property
     def n(self) -> int:
         """N, all samples together."""

@@ -13,6 +13,24 @@ MOST_AGREEMENT = 100_000
 """Of a signed agreement, which holds a digest of 64 characters for each Compute."""
 
 
+def _place_of(record: RosterRecord | AgreementRecord | RefusalRecord) -> dict[str, Any]:
+    """What every record begins with that a Compute signs at the end of a round."""
+    return {
+        "hubbub": VERSION, "study": record.study.hex(), "round": record.round.hex(), "number": record.number,
+        "compute": record.compute, "event": record.event,
+    }  # fmt: skip
+
+
+def _read_place(content: Content) -> tuple[bytes, bytes, int, int]:
+    """Study, round, number and Compute."""
+    check_version(content)
+    return (
+        hexed("study", content["study"], 32), hexed("round", content["round"], 32),
+        whole("number", content["number"], 0, "count rounds from 0"),
+        whole("compute", content["compute"], 0, "count Computes from 0"),
+    )  # fmt: skip
+
+
 @dataclass(frozen=True)
 class CloseRecord:
     """The analyst ends a round before its deadline."""
@@ -48,24 +66,15 @@ class RosterRecord:
 
     def content(self) -> dict[str, Any]:
         """Plain JSON values."""
-        return {
-            "hubbub": VERSION, "study": self.study.hex(), "round": self.round.hex(), "number": self.number,
-            "compute": self.compute, "clients": list(self.clients), "event": self.event,
-        }  # fmt: skip
+        return {**_place_of(self), "clients": list(self.clients)}
 
     @classmethod
     def of(cls, content: Content) -> Self:
         """The record, or InvalidInput."""
-        check_version(content)
         clients = tuple(content["clients"])
         if any(not isinstance(client, str) for client in clients) or list(clients) != sorted(set(clients)):
             raise InvalidInput("clients must be distinct and sorted, got others; sign the roster again")
-        return cls(
-            hexed("study", content["study"], 32), hexed("round", content["round"], 32),
-            whole("number", content["number"], 0, "count rounds from 0"),
-            whole("compute", content["compute"], 0, "count Computes from 0"), clients,
-            text("event", content["event"], 64),
-        )  # fmt: skip
+        return cls(*_read_place(content), clients, text("event", content["event"], 64))
 
 
 @dataclass(frozen=True)
@@ -88,23 +97,15 @@ class AgreementRecord:
 
     def content(self) -> dict[str, Any]:
         """Plain JSON values."""
-        return {
-            "hubbub": VERSION, "study": self.study.hex(), "round": self.round.hex(), "number": self.number,
-            "compute": self.compute, "rosters": [each.hex() for each in self.rosters], "roster": self.roster.hex(),
-            "samples": self.samples, "event": self.event,
-        }  # fmt: skip
+        rosters = [each.hex() for each in self.rosters]
+        return {**_place_of(self), "rosters": rosters, "roster": self.roster.hex(), "samples": self.samples}
 
     @classmethod
     def of(cls, content: Content) -> Self:
         """The record, or InvalidInput."""
-        check_version(content)
-        return cls(
-            hexed("study", content["study"], 32), hexed("round", content["round"], 32),
-            whole("number", content["number"], 0, "count rounds from 0"),
-            whole("compute", content["compute"], 0, "count Computes from 0"),
-            tuple(hexed("rosters", each, 32) for each in content["rosters"]), hexed("roster", content["roster"], 32),
-            whole("samples", content["samples"], 0, "count them"), text("event", content["event"], 64),
-        )  # fmt: skip
+        rosters = tuple(hexed("rosters", each, 32) for each in content["rosters"])
+        roster, samples = hexed("roster", content["roster"], 32), whole("samples", content["samples"], 0, "count them")
+        return cls(*_read_place(content), rosters, roster, samples, text("event", content["event"], 64))
 
     def same(self, other: AgreementRecord) -> bool:
         """True where both Computes would release over the same."""
@@ -127,21 +128,13 @@ class RefusalRecord:
 
     def content(self) -> dict[str, Any]:
         """Plain JSON values."""
-        return {
-            "hubbub": VERSION, "study": self.study.hex(), "round": self.round.hex(), "number": self.number,
-            "compute": self.compute, "reason": self.reason, "event": self.event,
-        }  # fmt: skip
+        return {**_place_of(self), "reason": self.reason}
 
     @classmethod
     def of(cls, content: Content) -> Self:
         """The record, or InvalidInput."""
-        check_version(content)
-        return cls(
-            hexed("study", content["study"], 32), hexed("round", content["round"], 32),
-            whole("number", content["number"], 0, "count rounds from 0"),
-            whole("compute", content["compute"], 0, "count Computes from 0"),
-            text("reason", content["reason"], 64), text("event", content["event"], 64),
-        )  # fmt: skip
+        reason = text("reason", content["reason"], 64)
+        return cls(*_read_place(content), reason, text("event", content["event"], 64))
 
 
 @dataclass(frozen=True)

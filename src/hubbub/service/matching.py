@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from typing import Literal
 
+from sqlalchemy import Connection
+
 from hubbub.errors import InvalidInput
 from hubbub.service import store as db
-from hubbub.service.agreement import ROLLED_BACK, note, refusal, refuse, view
+from hubbub.service.agreement import ROLLED_BACK, RoundView, note, refusal, refuse, view
 from hubbub.service.canonical import check_signature, digest, read_signed
 from hubbub.service.endings import AgreementRecord
 from hubbub.service.node import Node
@@ -26,13 +28,17 @@ def held_agreements(node: Node, study_id: str, number: int) -> list[bytes]:
     Whoever asks gets them all: where one Compute holds all M and may release, the others can as well.
     """
     with node.store.read() as connection:
-        found = view(connection, study_id, number)
-        signed = db.stored_agreements(connection, study_id, number)
+        return list(_signed(connection, study_id, number)[1].values())
+
+
+def _signed(connection: Connection, study_id: str, number: int) -> tuple[RoundView, dict[int, bytes]]:
+    """The round and the agreements that are here, the own one among them; or the state that stands in the way."""
+    found, signed = view(connection, study_id, number), db.stored_agreements(connection, study_id, number)
     if found.row.state == "refused":
         raise refusal(found.row)
     if found.position not in signed:
         raise Problem("agreement-under-way", "this Compute does not hold all rosters yet; ask again", 1)
-    return list(signed.values())
+    return found, signed
 
 
 def own_agreement(node: Node, study_id: str, number: int) -> bytes:
@@ -45,12 +51,7 @@ def receive_agreement(node: Node, study_id: str, number: int, data: bytes) -> Ma
     """Keep another Compute's agreement if it says what this Compute's own says; others are not kept."""
     record = _checked(node, study_id, number, data)
     with node.store.write("agreement-received") as connection:
-        found = view(connection, study_id, number)
-        signed = db.stored_agreements(connection, study_id, number)
-        if found.row.state == "refused":
-            raise refusal(found.row)
-        if found.position not in signed:
-            raise Problem("agreement-under-way", "this Compute does not hold all rosters yet; ask again", 1)
+        found, signed = _signed(connection, study_id, number)
         own = read_signed(signed[found.position], AgreementRecord)[0]
         if record.compute != found.position and record.same(own):
             fresh = record.compute not in signed
