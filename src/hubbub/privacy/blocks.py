@@ -5,9 +5,10 @@ any other process looks for the notes of its ancestors, so it finds the block al
 before the block was opened. A process that was detached from its ancestors is found through its environment, which
 names the process that had a block open when it was started.
 
-Not found: a process of another user, one on another machine whose environment was not passed on, and one that was
-started before the block and detached from its ancestors. Such a process must be given the ledger itself. Nor is a
-block found that has been open for longer than the system keeps files in /tmp (often ten days).
+Not found: a process of another user, one on another machine whose environment was not passed on, and one that is
+detached from its ancestors and was started before the block or with an empty environment. Such a process must be given
+the ledger itself. Nor is a block found that has been open for longer than the system keeps files in /tmp (often ten
+days).
 """
 
 from __future__ import annotations
