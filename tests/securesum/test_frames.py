@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -40,12 +42,14 @@ def report(share: bytes = MASKED, client: str = CLIENT, session: Session = SESSI
     return encode_report(Report(client=client, sealed=sealed, opening=session.opening, **place))  # type: ignore[arg-type]
 
 
+class Known(NamedTuple):
+    client: str
+    session: Session
+
+
 def quickly(body: bytes, session: Session = SESSION) -> tuple[str, bytes] | None:
-    sender = FRAME.sender(body)
-    if sender is None or sender[0] != CLIENT:
-        return None
-    sealed = FRAME.sealed(body, sender[1], session)
-    return None if sealed is None else (sender[0], bytes(sealed))
+    (found,) = FRAME.read([body], {CLIENT: Known(CLIENT, session)})
+    return (found[0].client, bytes(found[1])) if isinstance(found, tuple) else None
 
 
 def slowly(body: bytes, session: Session = SESSION) -> tuple[str, bytes] | None:
@@ -69,7 +73,7 @@ def test_what_clients_send_is_taken(share: bytes):
 
 @pytest.mark.parametrize("changed", [{"study": b"\x06" * 32}, {"round": 8}, {"compute": 1}])
 def test_a_report_for_elsewhere_has_no_sender_here(changed: dict[str, object]):
-    assert FRAME.sender(report(**changed)) is None
+    assert list(FRAME.read([report(**changed)], {})) == [None]
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,22 @@ takes exactly what those take; of what it does not take, they can say why.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Protocol, TypeVar
+
 from cryptography.exceptions import InvalidTag
 
 from hubbub.securesum.codec import MOST_CLIENT_BYTES, SHARE_HEADER, pack, session_head, share_sizes
 from hubbub.securesum.sealing import info_head
 from hubbub.securesum.sessions import NONCE, Session
+
+
+class _Member(Protocol):
+    @property
+    def session(self) -> Session: ...
+
+
+M = TypeVar("M", bound=_Member)
 
 
 class Frame:
@@ -21,31 +32,35 @@ class Frame:
         head = session_head(study, number)
         self._info = info_head(study, number)
         self._head, self._start = head + bytes(3), len(head)  # the length of the name is short: it begins with zeros
-        self._name = self._start + 4
         self._compute, self._sizes = pack(compute.to_bytes(2, "big")), share_sizes(dimension)
 
-    def sender(self, report: bytes) -> tuple[str, int] | None:
-        """The client that a report is from, where it is for this round and this Compute, and where its name ends."""
-        name = self._name
-        if not report.startswith(self._head) or len(report) <= name:
-            return None
-        end = name + report[name - 1]
-        if not name < end <= name + MOST_CLIENT_BYTES or not report.startswith(self._compute, end):
-            return None
-        try:
-            return report[name:end].decode(), end
-        except UnicodeDecodeError:
-            return None
+    def read(self, reports: Iterable[bytes], members: Mapping[str, M]) -> Iterator[tuple[M, bytes] | str | None]:
+        """For each report its client among `members` and what is sealed in it, where it is a share that this client
+        sealed in its session. Else the client's name, where the report is for this round and this Compute; else None.
 
-    def sealed(self, report: bytes, name_end: int, session: Session) -> bytes | None:
-        """What is sealed in a report, where it is a share that its client sealed in this session."""
-        start = name_end + len(self._compute)
-        first, end = start + 4, len(report) - len(session.name)
-        if not report.endswith(session.name) or report[start:first] != (end - first).to_bytes(4, "big", signed=True):
-            return None
-        sealed = report[first:end]
-        try:  # as Session.open_bytes does, without another call
-            share = session.cipher.decrypt(sealed[:NONCE], sealed[NONCE:], self._info + report[self._start : start])
-        except (InvalidTag, ValueError):
-            return None
-        return sealed if len(share) == self._sizes.get(share[:SHARE_HEADER]) else None
+        One loop over all of them, without a call for each: that would take as long as the work.
+        """
+        head, begin, name, compute = self._head, self._start, self._start + 4, self._compute
+        info, sizes, find, skip = self._info, self._sizes, members.get, len(self._compute)
+        for report in reports:
+            end = name + report[name - 1] if report.startswith(head) and len(report) > name else 0
+            if not name < end <= name + MOST_CLIENT_BYTES or not report.startswith(compute, end):
+                yield None
+                continue
+            try:
+                client = report[name:end].decode()
+            except UnicodeDecodeError:
+                yield None
+                continue
+            if (member := find(client)) is None:
+                yield client
+                continue
+            session, start = member.session, end + skip
+            first, last = start + 4, len(report) - len(session.name)
+            sealed = report[first:last]
+            whole = report[start:first] == len(sealed).to_bytes(4, "big") and report.endswith(session.name)
+            try:  # as Session.open_bytes does
+                share = whole and session.cipher.decrypt(sealed[:NONCE], sealed[NONCE:], info + report[begin:start])
+            except (InvalidTag, ValueError):
+                share = b""
+            yield (member, sealed) if share and len(share) == sizes.get(share[:SHARE_HEADER]) else client

@@ -80,14 +80,12 @@ def _check(node: Node, study_id: str, number: int, uploads: Sequence[Upload]) ->
     names, rest = list[str](), list[tuple[int, bytes, str]]()
     for upload in uploads:
         other = upload.other or ""
-        for body in upload.reports:
-            sender = frame.sender(body)
-            if sender is not None and (member := remembered.get(sender[0])) is not None:
-                sealed = frame.sealed(body, sender[1], member.session)
-                if sealed is not None:
-                    checked.append((member.client, member.samples, mark_of(sealed), sealed, other))
-                    continue
-            names += [] if sender is None else [sender[0]]
+        for body, found in zip(upload.reports, frame.read(upload.reports, remembered), strict=True):
+            if isinstance(found, tuple):
+                member, sealed = found
+                checked.append((member.client, member.samples, mark_of(sealed), sealed, other))
+                continue
+            names += [] if found is None else [found]
             rest.append((len(checked), body, other))
             checked.append(None)
     members = node.known.members(study_id, names)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Sequence
+from itertools import accumulate
 from pathlib import Path
 
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
@@ -20,10 +21,8 @@ from hubbub.service import faults
 
 Place = tuple[str, int]
 """A study and the number of its round."""
-_KEY, _NONCE, _COUNTER = 32, 12, 4
-_BLOCK = _NONCE + _COUNTER
-_PADDING = [bytes(-size % _BLOCK) for size in range(_BLOCK)]
-"""What follows a message of so many bytes beyond whole blocks, so that the next one begins a new block."""
+_KEY, _NONCE, _PLACE, _BLOCK = 32, 12, 4, 16
+_HEAD = _NONCE + _PLACE
 _HALF_MADE = ".new"
 
 
@@ -52,27 +51,28 @@ class Vault:
         faults.point("after:key-made")
 
     def lock(self, place: Place, messages: Sequence[bytes | bytearray]) -> list[bytearray]:
-        """Each message as it is stored: where its key stream begins (a nonce and a counter of blocks), then ciphertext.
+        """Each message as it is stored: where its key stream begins (a nonce and a number of bytes), then ciphertext.
 
-        One call of the cipher serves all of them: each begins a new block of one stream of AES-256 in counter mode. The
+        One call of the cipher serves all of them: they follow one another in one stream of AES-256 in counter mode. The
         nonce is random, so that a message that is stored again after a crash is covered by another stream (2^32 calls
         repeat a nonce with probability 2^-33). That a message was altered is noticed when its own seal is opened.
         """
-        nonce, ends, padded, size = os.urandom(_NONCE), list[int](), list[bytes | bytearray](), 0
-        for message in messages:
-            padded += (message, _PADDING[len(message) % _BLOCK])
-            ends.append(size + len(message))
-            size += len(message) + len(padded[-1])
-        stream = _stream(self._key(place), nonce + bytes(_COUNTER)).update(b"".join(padded))
-        starts = [end - len(message) for end, message in zip(ends, messages, strict=True)]
+        nonce = os.urandom(_NONCE)
+        covered = _stream(self._key(place), nonce + bytes(_PLACE)).update(b"".join(messages))
+        ends = list(accumulate(map(len, messages)))
+        starts = [0, *ends[:-1]]
         return [
-            bytearray(nonce + (start // _BLOCK).to_bytes(_COUNTER, "big") + stream[start:end])
+            bytearray(nonce + start.to_bytes(_PLACE, "big") + covered[start:end])
             for start, end in zip(starts, ends, strict=True)
         ]
 
     def unlock(self, place: Place, stored: bytes) -> bytes:
         """The message that was locked; of what was altered since, something else, which its seal will show."""
-        return _stream(self._key(place), stored[:_BLOCK]).update(stored[_BLOCK:])
+        nonce, start = stored[:_NONCE], int.from_bytes(stored[_NONCE:_HEAD], "big")
+        block, passed = divmod(start, _BLOCK)
+        stream = _stream(self._key(place), nonce + block.to_bytes(_PLACE, "big"))
+        stream.update(bytes(passed))
+        return stream.update(stored[_HEAD:])
 
     def erase(self, place: Place) -> None:
         """Overwrite the key with zeros, then delete it; asked again, nothing happens."""
