@@ -8,6 +8,7 @@ All integers are big-endian, the words of a masked vector little-endian.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -52,6 +53,9 @@ def pack(*parts: bytes) -> bytes:
     return b"".join([piece for part in parts for piece in (len(part).to_bytes(4, "big"), part)])
 
 
+_LENGTH = struct.Struct(">I")
+
+
 def unpack(data: bytes, count: int) -> list[bytes]:
     """Exactly `count` parts and nothing behind them."""
     parts, end = _parts(data, count)
@@ -73,7 +77,7 @@ def _parts(data: bytes, most: int) -> tuple[list[bytes], int]:
     parts, end, size = list[bytes](), 0, len(data)
     while end < size and len(parts) < most:
         start = end + 4
-        end = start + int.from_bytes(data[end:start], "big")
+        end = start + (_LENGTH.unpack_from(data, end)[0] if start <= size else 0)
         parts.append(data[start:end])
     return parts, end
 
