@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from hubbub.engines import LocalEngine, TrustedAggregator
     from hubbub.engines.network import NetworkEngine
-    from hubbub.errors import BudgetExceeded, HubbubError, InvalidInput, PrivacyLeakWarning, RoundRefused
+    from hubbub.errors import (
+        BudgetExceeded,
+        HubbubError,
+        InvalidInput,
+        OutOfDomainWarning,
+        PerhapsReleased,
+        PrivacyLeakWarning,
+        RoundRefused,
+        UntrustworthyWarning,
+    )
     from hubbub.estimators.linear_regression import PrivateLinearRegression
     from hubbub.estimators.release import RegressionRelease
     from hubbub.iterative.logistic import PrivateLogisticRegression
@@ -17,7 +26,7 @@ if TYPE_CHECKING:
     from hubbub.iterative.svi import PrivateSVI
     from hubbub.models.conjugate import Bernoulli, Categorical, Gaussian, GaussianMean, PoissonRate
     from hubbub.models.rounds import Engine
-    from hubbub.privacy import Budget, Ledger, PrivacyReport, Release
+    from hubbub.privacy import Budget, Ledger, Population, PrivacyReport, Release
 
 _HOMES = {
     "Bernoulli": "hubbub.models.conjugate",
@@ -32,7 +41,10 @@ _HOMES = {
     "Ledger": "hubbub.privacy",
     "LocalEngine": "hubbub.engines",
     "NetworkEngine": "hubbub.engines.network",
+    "OutOfDomainWarning": "hubbub.errors",
+    "PerhapsReleased": "hubbub.errors",
     "PoissonRate": "hubbub.models.conjugate",
+    "Population": "hubbub.privacy",
     "PrivacyLeakWarning": "hubbub.errors",
     "PrivacyReport": "hubbub.privacy",
     "PrivateGaussianMixture": "hubbub.iterative.mixture",
@@ -44,14 +56,16 @@ _HOMES = {
     "Release": "hubbub.privacy",
     "RoundRefused": "hubbub.errors",
     "TrustedAggregator": "hubbub.engines",
+    "UntrustworthyWarning": "hubbub.errors",
 }
 
 __version__ = "0.2.0.dev0"
 __all__ = [
     "Bernoulli", "Budget", "BudgetExceeded", "Categorical", "Engine", "Gaussian", "GaussianMean", "HubbubError",
-    "InvalidInput", "Ledger", "LocalEngine", "NetworkEngine", "PoissonRate", "PrivacyLeakWarning", "PrivacyReport",
-    "PrivateGaussianMixture", "PrivateLinearRegression", "PrivateLogisticRegression", "PrivateSGLD", "PrivateSVI",
-    "RegressionRelease", "Release", "RoundRefused", "TrustedAggregator",
+    "InvalidInput", "Ledger", "LocalEngine", "NetworkEngine", "OutOfDomainWarning", "PerhapsReleased", "PoissonRate",
+    "Population", "PrivacyLeakWarning", "PrivacyReport", "PrivateGaussianMixture", "PrivateLinearRegression",
+    "PrivateLogisticRegression", "PrivateSGLD", "PrivateSVI", "RegressionRelease", "Release", "RoundRefused",
+    "TrustedAggregator", "UntrustworthyWarning",
 ]  # fmt: skip
 
 
