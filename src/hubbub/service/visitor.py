@@ -13,18 +13,20 @@ from hubbub.service.door import Guest, Guests
 IDLE_SECONDS = 30
 """For which an answered connection is kept for the next request."""
 _TAKING_SECONDS = 120  # for the peer to take a long answer
-_MOST_HEADER = 65_536  # bytes of a header, besides what came with its first piece
+_MOST_HEADER = 65_536
+"""Bytes in a row that are neither body nor the end of anything: of a header, of the trailers that may follow a chunked
+body, or of what may stand beside the size of a chunk. The parser keeps them all."""
 _MOST_PIPELINED = 8  # requests on one connection that wait for the one before
 
 
 class Visitor(HttpToolsProtocol):
-    """Tells the guest list whether the connection waits or is served, and hangs up on endless headers."""
+    """Tells the guest list whether the connection waits or is served, and hangs up on endless headers and trailers."""
 
     def __init__(self, guests: Guests, **settings: Any) -> None:
         super().__init__(**settings)
         self._guests = guests
         self._guest: Guest | None = None
-        self._in_header, self._begun, self._header_bytes = True, False, 0
+        self._moved, self._header_bytes = False, 0
 
     def connection_made(self, transport: Any) -> None:
         """Find the place on the guest list; one that was shut already has none."""
@@ -34,24 +36,33 @@ class Visitor(HttpToolsProtocol):
             transport.abort()
 
     def data_received(self, data: bytes) -> None:
-        """Parse it, and hang up where the header has no end."""
-        self._begun = False
+        """Parse it, and hang up where a header or a trailer has no end."""
+        self._moved = False
         super().data_received(data)
-        if self._in_header and not self._begun:
-            self._header_bytes += len(data)
-            if self._header_bytes > _MOST_HEADER:
-                self.transport.abort()
+        self._header_bytes = 0 if self._moved else self._header_bytes + len(data)
+        if self._header_bytes > _MOST_HEADER:
+            self.transport.abort()
+
+    def on_body(self, body: bytes) -> None:
+        """A piece of the body."""
+        self._moved = True
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """The request is here, with what follows its body."""
+        self._moved = True
+        super().on_message_complete()
 
     def on_message_begin(self) -> None:
         """The first byte of a request is here; the rest of its header must follow."""
         super().on_message_begin()
-        self._in_header, self._begun, self._header_bytes = True, True, 0
+        self._moved = True
         if self._guest is not None and self._guest.due is not None:
             self._guest.due = min(self._guest.due, time.monotonic() + self._guests.header_seconds)
 
     def on_headers_complete(self) -> None:
         """From now on it is served; how long its body takes is looked after where that is read."""
-        self._in_header = False
+        self._moved = True
         if len(self.pipeline) >= _MOST_PIPELINED:
             raise httptools.HttpParserError("too many requests at once")
         if self._guest is not None:
