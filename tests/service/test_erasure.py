@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,11 +11,14 @@ import psycopg
 import pytest
 from sqlalchemy import select
 
+from hubbub.privacy import Budget, noise_multiplier
 from hubbub.roles import add_shares
 from hubbub.securesum import Context, decode_share, join_session
 from hubbub.securesum.codec import share_sizes
-from hubbub.service import agreement, node, tables
+from hubbub.service import agreement, answers, node, tables
+from hubbub.service import store as db
 from hubbub.service.canonical import digest, sign_record
+from hubbub.service.problems import Problem
 from hubbub.service.records import RoundRecord
 from hubbub.service.store import Store
 from hubbub.service.vault import Vault
@@ -219,6 +223,38 @@ def test_a_round_whose_key_is_gone_is_refused_not_stored_in_the_clear(tmp_path: 
     assert [outcome.new for outcome in others] == [True] * (M - 1)
     with stage.nodes[0].store.read() as connection:
         assert [row.locked for row in connection.execute(select(tables.reports))] == [None]
+
+
+@pytest.mark.parametrize("when", ["a report comes", "it starts"])
+def test_an_old_database_of_a_released_round_gives_no_charge_back_and_signs_no_refusal(tmp_path: Path, when: str):
+    """A backup without the key of its round, put back after the release: the sum is out, so a refusal would be a lie."""
+    budget, urls = Budget(1.0, 1e-5), [f"sqlite:///{tmp_path}/{k}.db" for k in range(M)]
+    stage = make_stage(urls, budget, folders=[tmp_path / str(k) for k in range(M)])
+    stage.register()
+    record = stage.round(multiplier=noise_multiplier(budget))
+    stage.open(record)
+    for person in stage.people[:-1]:
+        stage.send(record, person)
+    with sqlite3.connect(tmp_path / "0.db") as now, sqlite3.connect(tmp_path / "old.db") as old:
+        now.backup(old)
+    stage.send(record, stage.people[-1])
+    stage.close(record)
+    stage.exchange()
+    assert stage.settle() == ["released"] * M
+    restored = replace(
+        stage.nodes[0], store=Store(f"sqlite:///{tmp_path}/old.db"), vault=Vault(tmp_path / "0" / "round-keys")
+    )
+    if when == "it starts":
+        agreement.forget_ended(restored, starting=True)
+    else:
+        stage.nodes[0] = restored
+        assert stage.send(record, stage.people[-1], [0])[0].code == "round-refused"
+    with restored.store.read() as connection:
+        assert db.find_round(connection, stage.id, 0).reason == "key-lost"
+        assert len(db.ledger_events(connection, stage.id)) == 1
+    with pytest.raises(Problem) as problem:
+        answers.signed_refusal(restored, stage.id, 0)
+    assert problem.value.code == "rolled-back"
 
 
 def test_a_key_that_cannot_be_erased_now_is_erased_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

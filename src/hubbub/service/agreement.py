@@ -135,6 +135,9 @@ def receive_roster(
 
 ROLLED_BACK = "this Compute has signed a roster that its database does not know: an old copy was restored"
 _CONFLICTS = ("second-roster", "rolled-back")
+UNSURE = ("rolled-back", "key-lost")
+"""Reasons of a refusal after which this Compute cannot know whether it had released: its database is an old copy, or
+the key of a round is gone, which is erased after a release. The charge stays, and no refusal is signed."""
 
 
 def note(node: Node, study_id: str, number: int, kind: str, *, other: str | None, **detail: object) -> None:
@@ -256,7 +259,10 @@ def _release(node: Node, found: RoundView, roster: Roster | RoundRefused, sample
     try:
         turnout = turnout_of(roster, samples)
         body = encode_sum(_sum(node, found, roster, turnout), node.keys.sign)
-    except (MalformedMessage, CannotOpen, KeyError, KeyLost) as error:
+    except KeyLost as lost:
+        refuse(node, study_id, number, "key-lost", key_lost(lost))
+        return "refused"
+    except (MalformedMessage, CannotOpen, KeyError) as error:
         refuse(node, study_id, number, "damaged", f"a held report cannot be read again ({error}); check the disk")
         return "refused"
     with node.store.write("released") as connection:
@@ -308,7 +314,7 @@ def refuse(
         )
         if moved:
             db.scrub(connection, study_id, number)
-            if reason != "rolled-back":
+            if reason not in UNSURE:
                 db.refund(connection, study_id, number)
         kind = "round-refused" if moved else "conflict"
         event = db.new_event()
@@ -327,18 +333,26 @@ def _forget(node: Node, place: Place) -> None:
     node.store.truncate()
 
 
+def key_lost(lost: KeyLost) -> str:
+    """What is said of a round whose key is gone."""
+    return f"{lost}: an old copy of the database may have been restored; start a new round"
+
+
 def forget_ended(node: Node, *, starting: bool = False) -> None:
     """Erase the keys that are left of rounds that have ended, after a crash or a fault of the disk.
 
     A key without a round is left of one whose opening was not committed. Nothing was stored under it, and when the
-    Compute starts no opening is under way.
+    Compute starts no opening is under way. A round without a key, found then, is refused: it may have been released.
     """
     with node.store.read() as connection:
-        left = node.vault.places() - db.unended(connection)
+        unended = db.unended(connection)
+        left = node.vault.places() - unended
         states = {place: db.state_of(connection, *place) for place in left}
     for place, state in states.items():
         if state in ("released", "refused") or (starting and state is None):
             _forget(node, place)
+    for place in unended - node.vault.places() if starting else ():
+        refuse(node, *place, "key-lost", key_lost(KeyLost(f"round {place[1]} has no key in the folder of round keys")))
     node.store.truncate(again=not starting)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hubbub.service import agreement
 from hubbub.service import store as db
 from hubbub.service.canonical import digest, instant, read_signed, sign_record
 from hubbub.service.endings import RefusalRecord, SumRequestRecord
@@ -16,8 +17,8 @@ def signed_refusal(node: Node, study_id: str, number: int) -> bytes:
     """This Compute's signature that it has refused the round; or the state that stands in the way.
 
     It is made from the committed state, which is never left, so what is signed as refused is never released, unless
-    an old copy of the database is put back. Where that has come to light in this round (`rolled-back`), the sum may be
-    out by a release that the database no longer knows, and nothing is signed.
+    an old copy of the database is put back. Where that may have happened in this round (`rolled-back`, `key-lost`), the
+    sum may be out by a release that the database no longer knows, and nothing is signed.
     """
     study, position = known_study(node, study_id)
     with node.store.read() as connection:
@@ -29,8 +30,10 @@ def signed_refusal(node: Node, study_id: str, number: int) -> bytes:
         raise Problem("round-open", f"round {number} must have ended first; close it, or wait for its deadline")
     if row.state != "refused":
         raise Problem("agreement-under-way", "the Computes have not all answered yet; ask again", 1)
-    if row.reason == "rolled-back" or event is None:
-        raise Problem("rolled-back", "an old copy of this database was restored; what it refused may be released")
+    if row.reason in agreement.UNSURE or event is None:
+        raise Problem(
+            "rolled-back", "an old copy of this database may have been restored; what it refused may be released"
+        )
     record = RefusalRecord(digest(study), row.digest, number, position, row.reason, event)
     return sign_record(record, node.keys.sign)
 

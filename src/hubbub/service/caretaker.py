@@ -193,13 +193,15 @@ class Caretaker:
         await asyncio.to_thread(agreement.refuse, self._node, row.study, row.number, reason, detail)
 
     async def check_history(self, study_id: str, number: int) -> None:
-        """Ask the other Computes for rosters of this one for a round that it is to open, of which it knows none.
+        """Ask the other Computes for rosters of this one for a round that it is to open, of which it knows none, and
+        for the round before, of which it may know less than they do.
 
         Those that do not answer are asked when the round ends.
         """
         row = await asyncio.to_thread(status.study_row, self._node, study_id)
         peers = others(parsed_study(row.record), row.position)
-        calls = [self._peers.history(peer, study_id, number, row.position) for _, peer in peers]
+        asked = range(max(0, number - 1), number + 1)
+        calls = [self._peers.history(peer, study_id, each, row.position) for _, peer in peers for each in asked]
         signed = [data for answer in await asyncio.gather(*calls) for data in answer]
         await asyncio.to_thread(agreement.check_history, self._node, study_id, signed)
 

@@ -13,7 +13,7 @@ from hubbub.errors import MalformedMessage, ReportRejected
 from hubbub.roles import Compute, check_address, open_report
 from hubbub.securesum import Frame, decode_report, mark_of
 from hubbub.service import store as db
-from hubbub.service.agreement import refuse
+from hubbub.service.agreement import key_lost, refuse
 from hubbub.service.inbox import by_place
 from hubbub.service.known import Member
 from hubbub.service.node import Node
@@ -59,7 +59,7 @@ def _accept_round(node: Node, place: tuple[str, int], uploads: Sequence[Upload])
     try:
         outcomes = _written(node, study_id, number, checked)
     except KeyLost as lost:
-        refusal = refuse(node, study_id, number, "damaged", f"{lost}; start a new round")
+        refusal = refuse(node, study_id, number, "key-lost", key_lost(lost))
         return [[refusal] * len(upload.reports) for upload in uploads]
     each = iter(outcomes)
     return [list(islice(each, len(upload.reports))) for upload in uploads]
