@@ -13,9 +13,12 @@ import numpy as np
 import pytest
 
 from hubbub.cli import main, study
+from hubbub.errors import InvalidInput
 from hubbub.service.canonical import sign_record
 from hubbub.service.client import rounds_of
 from hubbub.service.devnet import LocalComputes
+from hubbub.service.web import Web
+from service.live import LiveStudy
 from service.meddling import says_refused, web_over
 
 pytestmark = pytest.mark.slow
@@ -115,6 +118,49 @@ def test_a_cell_that_is_no_number_keeps_nobody_away(folder: Path, capsys: pytest
     assert json.loads(out)["rounds"] == [{"round": 0, "label": "columns", "samples": 150}]
     assert "column dose in line 8 of" in " ".join(said.split())
     assert "very old" not in out + said
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('days = "x"', "days must be a number above 0"), ("days = -1", "days must be a number above 0"), ("days = nan", "days must be"),
+        ("days = 1e9", "days must be"), ('parties = { a = "x", b = 1 }', "parties.a must be a whole number"),
+        ("parties = { a = 2.7, b = 1 }", "parties.a must be a whole number"), ('parties = ["a"]', "parties must be a table"),
+        ('clients = "x"', "clients must be a whole number"), ("computes = 5", "computes must be a list of addresses"),
+        ("computes = [{}]", "computes must be a list"), ('computes = ["http://127.0.0.1:99999"]', "url must be such as"),
+        ('computes = ["ht!tp://x"]', "url must be such as"), ('model = "x"', "model must be a table"),
+        ("model = { features = 5 }", "model must be a table with a list of features"),
+        ('model = { features = ["age"], target = "y", x_bound = "1", y_bound = "1", prior = 3 }', "model must be made of"),
+    ],
+)  # fmt: skip
+def test_a_bad_entry_of_a_study_is_one_line_and_nothing_is_written(
+    folder: Path, capsys: pytest.CaptureFixture[str], line: str, message: str
+):
+    source, entry = folder / "study.toml", line.split(" =")[0]
+    drop = ("parties", "clients") if entry in ("parties", "clients") else (entry,)
+    kept = [text for text in source.read_text().splitlines() if not text.startswith(drop)]
+    source.write_text("\n".join([*kept, line]))
+    said = failed(capsys, "study", "create", source)
+    assert message in said
+    assert len(said.strip().splitlines()) <= 4  # one sentence, as wide as a terminal
+    assert not (folder / "study.json").exists()
+
+
+def test_tokens_of_another_study_invite_nobody(folder: Path, capsys: pytest.CaptureFixture[str]):
+    run(capsys, "study", "create", folder / "study.toml")
+    (folder / "few.csv").write_text("client,token,samples\n")
+    said = failed(capsys, "study", "open", folder / "study.json", "--tokens", folder / "few.csv")
+    assert "tokens must be of the study's 2 clients with 400 samples, got 0 with 0" in " ".join(said.split())
+
+
+@pytest.mark.parametrize(
+    "reply", [[], {}, {"rounds": 5}, {"rounds": [{}]}, {"rounds": [{"record": 7, "state": "open"}]}]
+)
+def test_a_compute_that_answers_nonsense_is_one_line(live: LocalComputes, tmp_path: Path, reply: object):
+    made = LiveStudy(live, tmp_path)
+    web = Web(httpx.Client(transport=httpx.MockTransport(lambda _: httpx.Response(200, json=reply))))
+    with pytest.raises(InvalidInput, match="must answer with the study's rounds, got something else"):
+        rounds_of(made.study, made.study.computes[0], web)
 
 
 def test_a_refused_round_is_opened_again(folder: Path, capsys: pytest.CaptureFixture[str]):

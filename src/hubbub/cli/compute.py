@@ -82,6 +82,8 @@ def status(url: str, authority: Path | None, json: bool) -> None:
         from hubbub.service.web import MOST_LIST, Patience, Web
     web = Web.open(None if authority is None else str(authority), Patience(total=5.0))
     content: dict[str, Any] = read_json(web.get(f"{url.rstrip('/')}/v1/status", most=MOST_LIST).content)
+    if not isinstance(content, dict) or not {"name", "studies"} <= set(content):
+        raise InvalidInput(f"url must be that of a Compute, got url={url}; check the address")
     if json:
         print_json(content)
         return

@@ -9,6 +9,7 @@ import time
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import quote
 
 from hubbub.arrays import Floats
 from hubbub.cli.extras import needs_service
@@ -46,10 +47,12 @@ def contribute(
         from hubbub.service.client import Contributor
         from hubbub.service.fingerprints import Pins
         from hubbub.service.outbox import Outbox
+        from hubbub.service.records import check_client_name
     study, pins = signed_study(file), Pins.of(*expected)
     pins.check(study)
     rows = _rows(data, list(RegressionPlan.of(study.model).columns))
-    box = Outbox(outbox or file.with_suffix(f".{client}.outbox"))
+    check_client_name(client)
+    box = Outbox(outbox or file.with_name(f"{file.stem}.{quote(client, safe='')}.outbox"))
     person = Contributor(study, client, box, web_to(authority), rows.shape[0])
     _check_before(person, pins, yes)
     secret = _token(token, token_file)
@@ -132,7 +135,11 @@ def _ask() -> None:
             "yes must be given where nobody can be asked, got no terminal; nothing was sent: add --yes, and "
             "--expect-study with the fingerprint that you were told by another way"
         )
-    if input("Send it? [y/N] ").strip().lower() not in ("y", "yes"):
+    try:
+        answer = input("Send it? [y/N] ").strip().lower()
+    except EOFError:
+        answer = ""
+    if answer not in ("y", "yes"):
         raise InvalidInput("answer must be y to send, got another; nothing was sent, and you are not enrolled by this")
 
 
@@ -202,7 +209,10 @@ def _token(text: str | None, file: Path | None) -> bytes | None:
 
 
 def _ask_token() -> bytes:
-    return _read_token(getpass.getpass("Your one-time token (it is not shown): "))
+    try:
+        return _read_token(getpass.getpass("Your one-time token (it is not shown): "))
+    except EOFError:
+        raise InvalidInput("token must be typed or given with --token-file, got the end of the input") from None
 
 
 def _read_token(text: str) -> bytes:

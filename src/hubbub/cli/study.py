@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import os
 import time
-import tomllib
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -16,22 +15,17 @@ from rich.table import Table
 from hubbub.cli.extras import needs_service
 from hubbub.cli.model import print_model
 from hubbub.cli.output import check_writable, console, print_json
-from hubbub.cli.table import parse_ranges
+from hubbub.cli.study_file import read_parties, read_plan, read_population, read_seconds, read_toml
 from hubbub.errors import InvalidInput, PerhapsReleased, RoundRefused, invalid
 from hubbub.estimators.staged import RegressionPlan
 from hubbub.estimators.stored import INTERVALS, StoredModel
-from hubbub.privacy import Budget, Population, Release, covered
+from hubbub.privacy import Budget, Release
 
 if TYPE_CHECKING:
     from hubbub.service.analyst import Analyst
     from hubbub.service.records import StudyRecord
     from hubbub.service.signing import SigningKey
     from hubbub.service.web import Web
-
-_FIELDS = {
-    "title", "clients", "tolerate", "dropouts", "colluders", "unit", "epsilon", "delta", "days", "computes", "parties",
-    "model", "results",
-}  # fmt: skip
 
 
 def show_key(file: Path, json: bool) -> None:
@@ -54,19 +48,19 @@ def create(source: Path, key_file: Path | None, out: Path | None, authority: Pat
         from hubbub.service.config import write_secret
         from hubbub.service.fingerprints import fingerprints
         from hubbub.service.signing import SigningKey
-    content, path = _toml(source), out or source.with_suffix(".json")
+    content, path = read_toml(source), out or source.with_suffix(".json")
     key = SigningKey.generate() if key_file is None else _read_key(key_file)
     key_path, token_path = key_file or path.with_suffix(".key"), path.with_suffix(".tokens.csv")
     for file in (path, token_path) if key_file is not None else (path, key_path, token_path):
         if file.exists():
             raise invalid("out", "a new file", file, "name another, or move the old study away")
-    samples = _parties(content)
-    population = _population(content, samples)
+    samples = read_parties(content)
+    population, seconds, plan = read_population(content, samples), read_seconds(content), read_plan(content["model"])
     web = web_to(authority)
     study = new_study(
         content["title"], _computes(content["computes"], web), population,
-        Budget(content["epsilon"], content["delta"]), key, seconds=86400.0 * content.get("days", 7),
-        model=_plan(content["model"]).content(), results=content.get("results", "public"),
+        Budget(content["epsilon"], content["delta"]), key, seconds=seconds,
+        model=plan.content(), results=content.get("results", "public"),
     )  # fmt: skip
     if key_file is None:
         write_secret(key_path, {"sign": key.data.hex()})
@@ -87,7 +81,10 @@ def create(source: Path, key_file: Path | None, out: Path | None, authority: Pat
         markup=False, soft_wrap=True,
     )  # fmt: skip
     if key_file is not None:
-        console.print(f"`hubbub study open` and `close` need it, too: --key {key_file}", markup=False)
+        console.print(
+            f"`hubbub study open`, `close` and (for closed results) `result` need it, too: --key {key_file}",
+            markup=False,
+        )
 
 
 def check(file: Path, authority: Path | None, json: bool) -> None:
@@ -148,19 +145,23 @@ def _preflight(study: StudyRecord, position: int, web: Web) -> dict[str, Any]:
         there = read_json(web.get(f"{compute.url}/v1/status", most=MOST_LIST).content)
     except HubbubError:
         return row
-    mine = next((entry for entry in there["studies"] if entry["study"] == study.id), None)
     row |= {"reached": True, "keys": (found.key, found.verify_key) == (compute.key, compute.verify_key)}
-    row |= {"clock": abs(there["time"] - time.time()), "registered": mine is not None}
-    if mine is not None and mine["budget"] is not None:
-        row["epsilon_left"] = mine["budget"]["epsilon"] - mine["budget"]["spent"]
+    try:
+        mine = next((entry for entry in there["studies"] if entry["study"] == study.id), None)
+        row |= {"clock": abs(there["time"] - time.time()), "registered": mine is not None}
+        if mine is not None and mine["budget"] is not None:
+            row["epsilon_left"] = mine["budget"]["epsilon"] - mine["budget"]["spent"]
+    except (KeyError, TypeError):
+        return row  # it answers, but not as a Compute does
     return {**row, "ok": bool(row["keys"]) and row["clock"] < 60.0}
 
 
 def open_study(file: Path, key: Path | None, tokens: Path | None, authority: Path | None, json: bool) -> None:
     """Register the study everywhere, invite the clients, and open the first round."""
     analyst = _analyst(file, key, authority)
+    invited = _invited(analyst.study, tokens or file.with_suffix(".tokens.csv"))
     analyst.register()
-    analyst.invite(_read_tokens(tokens or file.with_suffix(".tokens.csv")))
+    analyst.invite(invited)
     label = _open_next(analyst, [])
     _say(json, {"study": analyst.study.id, "round": 0, "label": label},
          f"round 0 ({label}) is open: clients can contribute now")  # fmt: skip
@@ -264,7 +265,9 @@ def _say(json: bool, content: dict[str, object], line: str) -> None:
 def web_to(authority: Path | None, seconds: float = 60.0) -> Web:
     """What asks the Computes; `authority` is a PEM file that their certificates are checked with."""
     with needs_service():
+        from hubbub.service.config import verify_with
         from hubbub.service.web import Patience, Web
+    verify_with(authority)  # refuses a file that is no certificate in one line
     return Web.open(None if authority is None else str(authority), Patience(total=seconds))
 
 
@@ -276,6 +279,10 @@ def signed_study(file: Path) -> StudyRecord:
         return read_study(file.read_bytes())
     except OSError as error:
         raise InvalidInput(f"study must be readable, got study={file}: {error.strerror}; check the path") from None
+    except InvalidInput as error:
+        raise InvalidInput(
+            f"study must be the file that `hubbub study create` wrote, got study={file}: {error}"
+        ) from None
 
 
 def _analyst(file: Path, key: Path | None, authority: Path | None) -> Analyst:
@@ -318,45 +325,18 @@ def _read_key(path: Path) -> SigningKey:
         ) from None
 
 
-def _toml(source: Path) -> dict[str, Any]:
-    try:
-        content = tomllib.loads(source.read_text())
-    except OSError as error:
-        raise InvalidInput(f"study must be readable, got study={source}: {error.strerror}; check the path") from None
-    except ValueError as error:
-        raise InvalidInput(f"study must be TOML, got study={source}: {error}; correct that line") from None
-    if unknown := sorted(set(content) - _FIELDS):
-        raise invalid("study", f"made of {', '.join(sorted(_FIELDS))}", unknown[0], "check the spelling")
-    for name in ("title", "epsilon", "delta", "computes", "model"):
-        if name not in content:
-            raise InvalidInput(f"study must have the entry {name}, got none in {source}; add it")
-    return content
-
-
-def _parties(content: Mapping[str, Any]) -> dict[str, int]:
-    """`clients = 200` are client-1 .. client-200 with one sample each; `parties` names them with their samples."""
-    if ("clients" in content) == ("parties" in content):
-        raise InvalidInput("study must have clients (a number) or parties (name = samples), one of the two")
-    if "parties" in content:
-        return {str(name): int(samples) for name, samples in content["parties"].items()}
-    return {f"client-{number}": 1 for number in range(1, int(content["clients"]) + 1)}
-
-
-def _population(content: Mapping[str, Any], samples: Mapping[str, int]) -> Population:
-    """Who takes part, and how many of them may be missing (`dropouts`) or collude (`colluders`; `tolerate`: both)."""
-    missing, false = covered(content.get("tolerate", 0), content.get("dropouts"), content.get("colluders"))
-    unit, largest = content.get("unit", "sample"), max(samples.values(), default=1)
-    return Population(len(samples), missing, false, sum(samples.values()), largest, unit)
-
-
 def _computes(entries: Any, web: Web) -> list[Any]:
     """Each entry is an address, or one with the fingerprint or verify key that the operator told by another way."""
     from hubbub.service.analyst import find_compute
     from hubbub.service.fingerprints import compute_fingerprint, read_fingerprint
 
     found = []
-    for entry in entries:
+    for entry in entries if isinstance(entries, list) else [entries]:
         told = {"url": entry} if isinstance(entry, str) else entry
+        if not isinstance(told, dict) or not isinstance(told.get("url"), str):
+            raise invalid(
+                "computes", "a list of addresses, or of entries with a url", entry, "see `study create --help`"
+            )
         compute = find_compute(url := told["url"], web)
         if (pinned := told.get("verify_key")) is not None and compute.verify_key.hex() != pinned:
             raise InvalidInput(f"verify_key must be {pinned}, got another from {url}; do not use that Compute")
@@ -368,23 +348,24 @@ def _computes(entries: Any, web: Web) -> list[Any]:
     return found
 
 
-def _plan(model: Mapping[str, Any]) -> RegressionPlan:
-    try:
-        features, target = list(model["features"]), str(model["target"])
-        (y_bound,) = parse_ranges(str(model["y_bound"]), [target], "y_bound")
-        norm = model.get("x_norm")
-        x_bound = () if norm is not None else tuple(parse_ranges(str(model["x_bound"]), features))
-        return RegressionPlan(tuple(features), target, y_bound, x_bound, norm, bool(model.get("intercept", True)))
-    except KeyError as error:
-        raise InvalidInput(f"model must have the entry {error.args[0]}, got none; add it to the study") from None
-
-
 def _write_tokens(path: Path, tokens: Mapping[str, tuple[bytes, int]]) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["client", "token", "samples"])
         writer.writerows([name, token.hex(), samples] for name, (token, samples) in tokens.items())
+
+
+def _invited(study: StudyRecord, path: Path) -> dict[str, tuple[bytes, int]]:
+    """The clients' tokens, for as many clients and samples as the study was made for."""
+    found = _read_tokens(path)
+    counts = (len(found), sum(samples for _, samples in found.values()))
+    if counts != (wanted := (study.population.clients, study.population.n)):
+        raise InvalidInput(
+            f"tokens must be of the study's {wanted[0]} clients with {wanted[1]} samples, got {counts[0]} with "
+            f"{counts[1]} in {path}; give the file that was written with the study"
+        )
+    return found
 
 
 def _read_tokens(path: Path) -> dict[str, tuple[bytes, int]]:

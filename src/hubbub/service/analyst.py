@@ -27,6 +27,7 @@ from hubbub.service.records import (
     RoundRecord,
     StudyRecord,
     check_client_name,
+    check_origin,
 )
 from hubbub.service.refusals import unsigned
 from hubbub.service.signing import KEY_BYTES, SigningKey
@@ -174,7 +175,7 @@ def make_tokens(samples: Mapping[str, int]) -> dict[str, tuple[bytes, int]]:
 
 def find_compute(url: str, web: Web) -> ComputeRecord:
     """The Compute at this address, with the keys it states. Check them with its operator by another way."""
-    url = url.rstrip("/")
+    url = check_origin(url.rstrip("/"))
     content = read_json(web.get(f"{url}/v1/keys").content)
     try:
         key = PublicKey(content["suite"], bytes.fromhex(content["key"]))

@@ -262,12 +262,18 @@ def rounds_at(study: StudyRecord, web: Web) -> list[RoundStatus]:
 
 def rounds_of(study: StudyRecord, compute: ComputeRecord, web: Web) -> list[RoundStatus]:
     """All rounds that one Compute knows; every signature is checked."""
+    reply = read_json(web.get(f"{compute.url}/v1/studies/{study.id}/rounds", most=MOST_LIST).content)
+    try:
+        entries = [(entry["record"].encode(), str(entry["state"]), int(entry["reports"])) for entry in reply["rounds"]]
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise InvalidInput(
+            f"{compute.name} must answer with the study's rounds, got something else; ask its operator"
+        ) from None
     found = []
-    for entry in read_json(web.get(f"{compute.url}/v1/studies/{study.id}/rounds", most=MOST_LIST).content)["rounds"]:
-        signed = entry["record"].encode()
+    for signed, state, reports in entries:
         record, signature = read_signed(signed, RoundRecord)
         check_signature(record, signature, study.analyst, "analyst")
-        found.append(RoundStatus(record, signed, entry["state"], entry["reports"]))
+        found.append(RoundStatus(record, signed, state, reports))
     return found
 
 

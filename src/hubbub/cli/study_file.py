@@ -1,0 +1,85 @@
+"""study.toml, as an analyst writes it: every entry checked before anybody is asked or anything is written."""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from hubbub.cli.table import parse_ranges
+from hubbub.errors import InvalidInput, invalid, whole
+from hubbub.estimators.staged import RegressionPlan
+from hubbub.privacy import Population, covered
+
+_FIELDS = {
+    "title", "clients", "tolerate", "dropouts", "colluders", "unit", "epsilon", "delta", "days", "computes", "parties",
+    "model", "results",
+}  # fmt: skip
+_MODEL = {"features", "target", "x_bound", "x_norm", "y_bound", "intercept"}
+_MOST_DAYS = 3650
+
+
+def read_toml(source: Path) -> dict[str, Any]:
+    """The file's entries, none missing and none unknown."""
+    try:
+        content = tomllib.loads(source.read_text())
+    except OSError as error:
+        raise InvalidInput(f"study must be readable, got study={source}: {error.strerror}; check the path") from None
+    except ValueError as error:
+        raise InvalidInput(f"study must be TOML, got study={source}: {error}; correct that line") from None
+    if unknown := sorted(set(content) - _FIELDS):
+        raise invalid("study", f"made of {', '.join(sorted(_FIELDS))}", unknown[0], "check the spelling")
+    for name in ("title", "epsilon", "delta", "computes", "model"):
+        if name not in content:
+            raise InvalidInput(f"study must have the entry {name}, got none in {source}; add it")
+    return content
+
+
+def read_parties(content: Mapping[str, Any]) -> dict[str, int]:
+    """`clients = 200` are client-1 .. client-200 with one sample each; `parties` names them with their samples."""
+    if ("clients" in content) == ("parties" in content):
+        raise InvalidInput("study must have clients (a number) or parties (name = samples), one of the two")
+    if "clients" in content:
+        clients = whole("clients", content["clients"], 2, "one client alone cannot hide")
+        return {f"client-{number}": 1 for number in range(1, clients + 1)}
+    parties = content["parties"]
+    if not isinstance(parties, dict):
+        raise invalid("parties", "a table such as { hospital = 400, clinic = 250 }", parties, "name each party")
+    remedy = "give how many samples it holds"
+    return {name: whole(f"parties.{name}", samples, 1, remedy) for name, samples in parties.items()}
+
+
+def read_population(content: Mapping[str, Any], samples: Mapping[str, int]) -> Population:
+    """Who takes part, and how many of them may be missing (`dropouts`) or collude (`colluders`; `tolerate`: both)."""
+    missing, false = covered(content.get("tolerate", 0), content.get("dropouts"), content.get("colluders"))
+    unit, largest = content.get("unit", "sample"), max(samples.values(), default=1)
+    return Population(len(samples), missing, false, sum(samples.values()), largest, unit)
+
+
+def read_seconds(content: Mapping[str, Any]) -> float:
+    """Until when the study runs, from now."""
+    days = content.get("days", 7)
+    number = isinstance(days, int | float) and not isinstance(days, bool)
+    if not number or not (math.isfinite(days) and 0 < days <= _MOST_DAYS):
+        raise invalid("days", f"a number above 0, {_MOST_DAYS} at most", days, "say how long the study may take")
+    return 86400.0 * float(days)
+
+
+def read_plan(model: Any) -> RegressionPlan:
+    """The regression that the study computes."""
+    if not isinstance(model, dict) or not isinstance(model.get("features", []), list):
+        raise InvalidInput(
+            "model must be a table with a list of features, got another; see `hubbub study create --help`"
+        )
+    if unknown := sorted(set(model) - _MODEL):
+        raise invalid("model", f"made of {', '.join(sorted(_MODEL))}", unknown[0], "check the spelling")
+    try:
+        features, target = [str(name) for name in model["features"]], str(model["target"])
+        (y_bound,) = parse_ranges(str(model["y_bound"]), [target], "y_bound")
+        norm = model.get("x_norm")
+        x_bound = () if norm is not None else tuple(parse_ranges(str(model["x_bound"]), features))
+        return RegressionPlan(tuple(features), target, y_bound, x_bound, norm, bool(model.get("intercept", True)))
+    except KeyError as error:
+        raise InvalidInput(f"model must have the entry {error.args[0]}, got none; add it to the study") from None
