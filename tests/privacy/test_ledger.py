@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import copy
+import errno
 import json
 import multiprocessing
 import os
 import pickle
+import subprocess
+import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -175,6 +179,77 @@ def test_forked_child_cannot_spend_a_copy_of_the_purse():
         os._exit(0)
     os.waitpid(child, 0)
     assert os.read(read, 16) == b"refused"
+
+
+def test_a_forked_child_does_not_keep_the_lock_that_a_thread_held(tmp_path: Path):
+    """The child lives on; the lock of its parent's other thread was never its own, and ends when that thread is done."""
+    path = tmp_path / "ledger.json"
+    ledger = Ledger(BUDGET, path)
+    held, forked, (read, write) = threading.Event(), threading.Event(), os.pipe()
+
+    def hold() -> None:
+        with ledger._locked():
+            held.set()
+            forked.wait(30)
+
+    with ThreadPoolExecutor(2) as pool:
+        holding = pool.submit(hold)
+        assert held.wait(30)
+        child = os.fork()
+        if child == 0:
+            os.close(write)
+            os.read(read, 1)  # until the parent closes its end
+            os._exit(0)
+        charging = pool.submit(Ledger(BUDGET, tmp_path / "other.json").charge, "elsewhere", WHOLE)
+        charging.result(30)
+        waiting = pool.submit(lambda: Ledger(BUDGET, path).charge("fit", WHOLE))
+        try:
+            assert not waiting.done()  # the fork took the lock from nobody
+            forked.set()
+            holding.result(30)
+            waiting.result(10)
+        finally:
+            forked.set()
+            os.close(write)
+            os.waitpid(child, 0)
+    assert len(Ledger.open(path).entries) == 1
+
+
+def test_file_system_without_locks_is_refused_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A marker file in place of a lock would outlast whoever was killed, so it is no substitute."""
+
+    def flock(*_: object) -> None:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
+    monkeypatch.setattr("fcntl.flock", flock)
+    with pytest.raises(InvalidInput, match="ledger must be a writable file, got ledger=.*: Function not implemented"):
+        Ledger(BUDGET, tmp_path / "ledger.json")
+    assert not (tmp_path / "ledger.json").exists()
+
+
+WINDOWS = """
+import os
+del os.fork, os.register_at_fork, os.getuid
+from hubbub import Budget, Ledger
+from hubbub.privacy import GaussianEvent, current_ledger
+ledger = Ledger(Budget(1.0, 1e-5), {path!r})
+ledger.charge("fit", GaussianEvent(100.0))
+print(len(ledger.entries), current_ledger())
+try:
+    ledger.__enter__()
+except Exception as error:
+    print(type(error).__name__, error)
+"""
+
+
+def test_without_forks_and_users_ledgers_are_charged_and_the_block_is_refused(tmp_path: Path):
+    """What Windows lacks: a fit is charged with ledger=, and a block, which others could not find, is not opened."""
+    code = WINDOWS.format(path=str(tmp_path / "ledger.json"))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    first, second = done.stdout.splitlines()
+    assert first == "1 None"
+    assert second.startswith("InvalidInput block must be opened where processes can be told apart, got Windows")
 
 
 def test_threads_with_ledgers_of_their_own_charge_their_own():

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import httpx
 import numpy as np
+from prometheus_client.parser import text_string_to_metric_families
 
 from hubbub.privacy import Budget, Population
 from hubbub.service.analyst import Analyst, find_compute, make_tokens, new_study
@@ -78,7 +79,6 @@ class LiveStudy:
 
     def counter(self, k: int, reason: str) -> int:
         text = httpx.get(f"{self.study.computes[k].url}/metrics", timeout=10).text
-        line = next(
-            line for line in text.splitlines() if line.startswith(f'hubbub_rejected_total{{reason="{reason}"}}')
-        )
-        return int(line.split()[-1])
+        samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
+        (found,) = [s.value for s in samples if s.name == "hubbub_rejected_total" and s.labels == {"reason": reason}]
+        return int(found)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from hubbub.errors import InvalidInput
 
-_SERVICE = {"starlette", "uvicorn", "httptools", "httpx", "sqlalchemy", "psycopg"}
+_SERVICE = {"starlette", "uvicorn", "httptools", "httpx", "sqlalchemy", "psycopg", "prometheus_client"}
 
 
 @contextmanager

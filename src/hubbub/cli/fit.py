@@ -10,10 +10,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+
 from hubbub.cli.cover import Cover
 from hubbub.cli.model import plot_model, print_model
 from hubbub.cli.output import PICTURES, check_distinct, check_writable, console, errors, print_json, progress
-from hubbub.cli.table import ParquetTable, Table, parse_numbers, parse_ranges, read_table
+from hubbub.cli.table import CsvOrParquet, parse_numbers, parse_ranges, read_table
 from hubbub.engines import LocalEngine
 from hubbub.engines.spark import SparkEngine
 from hubbub.engines.spark_table import SparkTable
@@ -96,10 +98,10 @@ def run(
         plot_model(plot, stored, title, scales, model.release_.noise_budget() if method == "auto" else None)
 
 
-def _at_hand(table: Table | ParquetTable, names: list[str], target: str) -> _Data:
+def _at_hand(table: CsvOrParquet, names: list[str], target: str) -> _Data:
     """Arrays in this process."""
-    y = table.numbers([target])[:, 0]
-    return _Data(table.numbers(names), y, len(y))
+    rows = table.numbers([*names, target])  # at once, so that the file is read once
+    return _Data(np.ascontiguousarray(rows[:, :-1]), rows[:, -1].copy(), len(rows))
 
 
 def _in_spark(table: SparkTable, names: list[str], target: str) -> _Data:

@@ -5,14 +5,20 @@ from __future__ import annotations
 import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 
 from hubbub.arrays import Floats
+from hubbub.cli.arrow_csv import csv_columns
 from hubbub.errors import InvalidInput
 from hubbub.statistics.bounds import positive
+
+LARGE_BYTES = 5_000_000
+"""From this size on pyarrow reads a CSV file, if it is installed; a smaller one takes a quarter of a second anyway."""
 
 
 @dataclass(frozen=True)
@@ -31,17 +37,44 @@ class Table:
 
     def marked(self, names: Sequence[str]) -> Floats:
         """(n, len(names)) numbers of these columns, NaN where a cell is none."""
-        return np.column_stack([self._column(name) for name in names])
+        positions = _positions(self.header, names)
+        return np.column_stack([np.array([_number(row[at]) for row in self.cells]) for at in positions])
 
     def place(self, row: int) -> str:
         """Where the file has this row."""
         return f"line {self.lines[row]} of {self.path}"
 
-    def _column(self, name: str) -> Floats:
-        if name not in self.header:
-            raise InvalidInput(f"column must be one of {', '.join(self.header)}, got column={name}; check the spelling")
-        position = self.header.index(name)
-        return np.array([_number(row[position]) for row in self.cells])
+
+@dataclass(frozen=True)
+class LargeTable:
+    """A large CSV file; pyarrow reads the columns that are asked for.
+
+    Where pyarrow finds anything that it takes for no number, or rows of different lengths, the file is read cell by
+    cell, as a small one is: either that finds numbers after all (`1_000`), or it says what is wrong and where.
+    """
+
+    path: Path
+    header: tuple[str, ...]
+    delimiter: str
+    above: int
+    """How many lines of the file come before its rows."""
+
+    def numbers(self, names: Sequence[str]) -> Floats:
+        """(n, len(names)) finite numbers of these columns, or one line that says where there is something else."""
+        return _finite(self, names)
+
+    def marked(self, names: Sequence[str]) -> Floats:
+        """(n, len(names)) numbers of these columns, NaN where a cell is none."""
+        found = csv_columns(self.path, self.delimiter, self.above, len(self.header), _positions(self.header, names))
+        return self._by_cell.marked(names) if found is None else found
+
+    def place(self, row: int) -> str:
+        """Where the file has this row."""
+        return self._by_cell.place(row)
+
+    @cached_property
+    def _by_cell(self) -> Table:
+        return _read_csv(self.path)
 
 
 @dataclass(frozen=True)
@@ -64,13 +97,19 @@ class ParquetTable:
         """(n, len(names)) numbers of these columns, NaN where there is none."""
         from hubbub.engines.spark_task import arrow_blocks
 
-        for name in names:
-            if name not in self.header:
-                raise InvalidInput(
-                    f"column must be one of {', '.join(self.header)}, got column={name}; check the spelling"
-                )
+        _positions(self.header, names)
         blocks = list(arrow_blocks(self.file.to_batches(columns=list(names)), names))
         return np.vstack([np.empty((0, len(names))), *blocks])
+
+
+CsvOrParquet = Table | LargeTable | ParquetTable
+
+
+def _positions(header: tuple[str, ...], names: Sequence[str]) -> list[int]:
+    for name in names:
+        if name not in header:
+            raise InvalidInput(f"column must be one of {', '.join(header)}, got column={name}; check the spelling")
+    return [header.index(name) for name in names]
 
 
 def _number(cell: str) -> float:
@@ -81,12 +120,12 @@ def _number(cell: str) -> float:
     return value if np.isfinite(value) else float("nan")
 
 
-def not_numbers(table: Table | ParquetTable, names: Sequence[str], rows: Floats) -> list[str]:
+def not_numbers(table: CsvOrParquet, names: Sequence[str], rows: Floats) -> list[str]:
     """Where the table has something else than a finite number: the place, never what stands there."""
     return [f"column {names[column]} in {table.place(row)}" for row, column in np.argwhere(np.isnan(rows))]
 
 
-def _finite(table: Table | ParquetTable, names: Sequence[str]) -> Floats:
+def _finite(table: CsvOrParquet, names: Sequence[str]) -> Floats:
     rows = table.marked(names)
     if np.isnan(rows).any():
         column, _, place = not_numbers(table, names, rows)[0].partition(" in ")
@@ -102,7 +141,7 @@ def _read_parquet(path: Path) -> ParquetTable:
         import pyarrow  # type: ignore[import-untyped]  # ships no types
         import pyarrow.dataset as dataset  # type: ignore[import-untyped]
     except ImportError:
-        raise InvalidInput(f"file must be CSV without pyarrow, got file={path}; install hubbub[spark]") from None
+        raise InvalidInput(f"file must be CSV without pyarrow, got file={path}; install hubbub[tables]") from None
     try:
         file = dataset.dataset(path, format="parquet")
     except (OSError, pyarrow.ArrowException) as error:
@@ -115,18 +154,28 @@ def _is_parquet(path: Path) -> bool:
     return path.suffix.lower() == ".parquet" or (path.is_dir() and any(path.glob("*.parquet")))
 
 
-def read_table(path: Path) -> Table | ParquetTable:
+def read_table(path: Path) -> CsvOrParquet:
     """The file's header and rows; comma, semicolon or tab are recognised from a CSV file's header."""
-    return _read_parquet(path) if _is_parquet(path) else _read_csv(path)
+    return _read_parquet(path) if _is_parquet(path) else _large(path) or _read_csv(path)
+
+
+def _large(path: Path) -> LargeTable | None:
+    """The file for pyarrow; None where it is small, pyarrow is missing, or the header is one that is refused."""
+    try:
+        if path.stat().st_size < LARGE_BYTES or find_spec("pyarrow") is None:
+            return None
+        with _opened(path) as file:
+            reader = csv.reader(file, delimiter=_delimiter(file))
+            header = _header(path, next(row for row in reader if row))
+            return LargeTable(path, header, reader.dialect.delimiter, reader.line_num)
+    except (OSError, ValueError, csv.Error, StopIteration, InvalidInput):
+        return None
 
 
 def _read_csv(path: Path) -> Table:
     try:
-        with open(path, newline="", encoding="utf-8-sig") as file:
-            first = file.readline()
-            delimiter = max(",;\t", key=first.count)
-            file.seek(0)
-            reader = csv.reader(file, delimiter=delimiter)
+        with _opened(path) as file:
+            reader = csv.reader(file, delimiter=_delimiter(file))
             numbered = [(reader.line_num, row) for row in reader if row]
     except OSError as error:
         raise InvalidInput(f"file must be readable, got file={path}: {error.strerror}; check the path") from None
@@ -134,16 +183,31 @@ def _read_csv(path: Path) -> Table:
         raise InvalidInput(f"file must be a UTF-8 CSV file, got file={path}; export it as CSV") from None
     if len(numbered) < 2:
         raise InvalidInput(f"file must have a header and at least one row, got {len(numbered)} line(s) in {path}")
-    header = tuple(" ".join(name.split()) for name in numbered[0][1])
-    if "" in header or len(set(header)) != len(header):
-        what = "an empty name" if "" in header else "a name twice"
-        raise InvalidInput(f"header must have distinct names, got {what} in {path}; name every column")
+    header = _header(path, numbered[0][1])
     for line, row in numbered[1:]:
         if len(row) != len(header):
             raise InvalidInput(
                 f"row must have {len(header)} cells like the header, got {len(row)} in line {line} of {path}"
             )
     return Table(path, header, [row for _, row in numbered[1:]], [line for line, _ in numbered[1:]])
+
+
+def _opened(path: Path) -> TextIO:
+    return open(path, newline="", encoding="utf-8-sig")
+
+
+def _delimiter(file: TextIO) -> str:
+    first = file.readline()
+    file.seek(0)
+    return max(",;\t", key=first.count)
+
+
+def _header(path: Path, cells: list[str]) -> tuple[str, ...]:
+    header = tuple(" ".join(name.split()) for name in cells)
+    if "" in header or len(set(header)) != len(header):
+        what = "an empty name" if "" in header else "a name twice"
+        raise InvalidInput(f"header must have distinct names, got {what} in {path}; name every column")
+    return header
 
 
 def split_names(field: str, text: str, known: Sequence[str]) -> list[str]:

@@ -69,6 +69,8 @@ def announce(blocks: Sequence[Block]) -> None:
 
 def inherited() -> tuple[Block, ...]:
     """The open blocks of the nearest ancestor that has any; none where no ancestor has."""
+    if not hasattr(os, "getuid"):  # Windows, where `_new_note` refuses every block
+        return ()
     folders = [folder for folder in _folders() if _is_ours(folder) and any(folder.iterdir())]
     named = os.environ.get(VARIABLE)
     if not folders and named is None:
@@ -83,10 +85,10 @@ def inherited() -> tuple[Block, ...]:
 
 def _new_note() -> _Announced:
     me = os.getpid()
-    name = _name(me)
+    name = _name(me) if hasattr(os, "getuid") else None
     if name is None:
         raise InvalidInput(
-            "block must be opened where processes can be told apart, got a system with neither /proc nor ps; "
+            "block must be opened where processes can be told apart, got Windows, or neither /proc nor ps; "
             "pass ledger= to every fit"
         )
     note, before = _own_folder() / name, os.environ.get(VARIABLE)

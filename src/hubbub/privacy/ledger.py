@@ -11,9 +11,10 @@ import json
 import os
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from hubbub.errors import BudgetExceeded, InvalidInput, invalid
 from hubbub.privacy.accountant import epsilon_spent, fits
@@ -23,6 +24,7 @@ from hubbub.privacy.events import Event, GaussianEvent, SampledGaussianEvent
 
 _OPEN: list[tuple[int, Ledger]] = []  # (thread, ledger) of every `with` block of this process, innermost last
 _OPEN_LOCK = threading.Lock()
+_POLL_SECONDS = 0.01  # between two attempts to lock a ledger's file
 
 
 def _forget_blocks() -> None:
@@ -32,7 +34,8 @@ def _forget_blocks() -> None:
     _OPEN_LOCK = threading.Lock()
 
 
-os.register_at_fork(after_in_child=_forget_blocks)
+if hasattr(os, "register_at_fork"):  # not on Windows, which has no forks
+    os.register_at_fork(after_in_child=_forget_blocks)
 
 
 @dataclass(frozen=True)
@@ -171,10 +174,7 @@ class Ledger:
             if self.path is None:
                 yield
                 return
-            import fcntl  # here, so that a ledger in memory works on systems without it
-
-            with _lock_file(self.path) as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX)
+            with _file_lock(self.path):
                 yield
 
     def _read(self) -> None:
@@ -246,12 +246,19 @@ def _needs_a_file() -> InvalidInput:
     )
 
 
-def _lock_file(path: Path) -> TextIO:
+def _file_lock(path: Path) -> AbstractContextManager[object]:
+    """The lock of a ledger's file, held from now until the block ends.
+
+    A new one for each use, so a forked child has none of its parent's. Where the file system cannot lock, this is an
+    error: the library's substitute, a file that marks the lock, would outlast a process that was killed elsewhere.
+    """
+    from filelock import FileLock  # here, so that `import hubbub` stays light
+
     try:
         if path.exists() and not path.is_file():
             raise IsADirectoryError(0, "not an ordinary file")
         path.parent.mkdir(parents=True, exist_ok=True)
-        return open(f"{path}.lock", "a")
+        return FileLock(f"{path}.lock", fallback_to_soft=False).acquire(poll_interval=_POLL_SECONDS)
     except OSError as error:
         raise InvalidInput(
             f"ledger must be a writable file, got ledger={path}: {error.strerror}; choose another place"

@@ -32,7 +32,7 @@ from hubbub.service.endings import MOST_AGREEMENT
 from hubbub.service.inbox import Inbox
 from hubbub.service.log import log
 from hubbub.service.messages import EVENT, JSON_TYPE, PROBLEM_TYPE, REPORT_TYPE, TOKEN_BYTES
-from hubbub.service.metrics import Counts, prometheus
+from hubbub.service.metrics import CONTENT_TYPE, Counts, prometheus
 from hubbub.service.node import Enrolment, Node, Receipt
 from hubbub.service.openapi import describe
 from hubbub.service.page import PAGE
@@ -388,7 +388,7 @@ async def _ready(face: Face, _: Request) -> Response:
 
 async def _metrics(face: Face, _: Request) -> Response:
     text = await face.at_length(prometheus, face.node.store, face.counts)
-    return Response(text, media_type="text/plain; version=0.0.4")
+    return Response(text, media_type=CONTENT_TYPE)
 
 
 async def _status(face: Face, _: Request) -> Response:

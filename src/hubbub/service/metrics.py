@@ -1,16 +1,23 @@
-"""Counters kept between flushes, and the Prometheus text of all of them."""
+"""Counters kept between flushes, and the metrics that Prometheus scrapes."""
 
 from __future__ import annotations
 
 import threading
 from collections import Counter
+from collections.abc import Iterator
 
+from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, Metric, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.registry import Collector
 from sqlalchemy import func, select
 
 from hubbub.service import store as db
 from hubbub.service import tables
 from hubbub.service.problems import KINDS
 from hubbub.service.store import Store
+
+CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
+"""Of what `prometheus` returns: the format that every version of Prometheus reads."""
 
 
 class Counts:
@@ -45,19 +52,37 @@ class Counts:
             return self._pending.copy()
 
 
-def prometheus(store: Store, counts: Counts) -> str:
-    """The text that Prometheus scrapes; every reason of a rejection has a counter, also where it is still zero."""
-    found = counts.current(store)
-    with store.read() as connection:
-        query = select(tables.rounds.c.state, func.count()).group_by(tables.rounds.c.state)
-        states: dict[str, int] = {row[0]: row[1] for row in connection.execute(query)}
-        studies = connection.execute(select(func.count()).select_from(tables.studies)).scalar_one()
-    lines = ["# HELP hubbub_studies Registered studies.", "# TYPE hubbub_studies gauge", f"hubbub_studies {studies}"]
-    lines += ["# HELP hubbub_rounds Rounds by state.", "# TYPE hubbub_rounds gauge"]
-    lines += [f'hubbub_rounds{{state="{state}"}} {states.get(state, 0)}' for state in tables.STATES]
-    for name, help_ in (("accepted", "Reports accepted."), ("repeated", "Reports sent again, byte for byte.")):
-        metric = f"hubbub_reports_{name}_total"
-        lines += [f"# HELP {metric} {help_}", f"# TYPE {metric} counter", f"{metric} {found.get(name, 0)}"]
-    lines += ["# HELP hubbub_rejected_total Refusals by reason.", "# TYPE hubbub_rejected_total counter"]
-    lines += [f'hubbub_rejected_total{{reason="{code}"}} {found.get(f"rejected:{code}", 0)}' for code in KINDS]
-    return "\n".join(lines) + "\n"
+def prometheus(store: Store, counts: Counts) -> bytes:
+    """What Prometheus scrapes, in the format that `CONTENT_TYPE` names."""
+    return generate_latest(_Metrics(store, counts))
+
+
+class _Metrics(Collector):
+    """One node's metrics; every reason of a rejection has a counter, also where it is still zero.
+
+    The counters live in the node's database, because they outlast a restart, so they are collected when they are asked
+    for. They are in no registry of prometheus_client: its default one would add numbers of the process.
+    """
+
+    def __init__(self, store: Store, counts: Counts) -> None:
+        self._store, self._counts = store, counts
+
+    def collect(self) -> Iterator[Metric]:
+        """The numbers of this moment."""
+        found = self._counts.current(self._store)
+        with self._store.read() as connection:
+            query = select(tables.rounds.c.state, func.count()).group_by(tables.rounds.c.state)
+            states: dict[str, int] = {row[0]: row[1] for row in connection.execute(query)}
+            studies = connection.execute(select(func.count()).select_from(tables.studies)).scalar_one()
+        yield GaugeMetricFamily("hubbub_studies", "Registered studies.", studies)
+        rounds = GaugeMetricFamily("hubbub_rounds", "Rounds by state.", labels=["state"])
+        for state in tables.STATES:
+            rounds.add_metric([state], states.get(state, 0))
+        yield rounds
+        yield CounterMetricFamily("hubbub_reports_accepted", "Reports accepted.", found.get("accepted", 0))
+        repeated = found.get("repeated", 0)
+        yield CounterMetricFamily("hubbub_reports_repeated", "Reports sent again, byte for byte.", repeated)
+        rejected = CounterMetricFamily("hubbub_rejected", "Refusals by reason.", labels=["reason"])
+        for code in KINDS:
+            rejected.add_metric([code], found.get(f"rejected:{code}", 0))
+        yield rejected
