@@ -46,6 +46,8 @@ class Draws:
     """Effective number of draws behind the importance weights, as a share."""
     models: Floats = field(default_factory=lambda: np.ones(1))
     """Posterior probability of each of the models that were compared."""
+    chains: Floats | None = None
+    """(chains, k, d + 2): the same posterior, drawn chain by chain, in the order in which walkers went."""
 
 
 def sample_posterior(
@@ -73,7 +75,10 @@ def sample_posterior(
     weights /= weights.sum()
     chosen = rng.choice(weights.size, draws, p=weights)
     found = _in_data_units(rng, walked.draws.taken(chosen), released, kept)
-    return Draws(*found, float(1 / np.sum(weights**2) / weights.size), walked.probabilities)
+    rows = walked.chains(weights)  # after all that the draws above depend on
+    again = _in_data_units(rng, walked.draws.taken(rows.ravel()), released, kept)
+    chains = np.column_stack(again).reshape(*rows.shape, -1)
+    return Draws(*found, float(1 / np.sum(weights**2) / weights.size), walked.probabilities, chains)
 
 
 def _in_data_units(

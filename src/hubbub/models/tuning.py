@@ -137,6 +137,16 @@ class Tuning:
         4.0, "distances from median to lower quartile, below the latter, at which a walker is lost", "no record",
         CALIBRATION)
 
+    # judging the sampler
+    chains: int = chosen(
+        4, "groups of walkers that are compared with one another", "Vehtari et al. (2021) ask for four", CHAINS)
+    bad_r_hat: float = chosen(
+        1.05, "r-hat beyond which a result is warned of",
+        "between the 1.01 of long chains, which these short ones often exceed, and the older 1.1", CHAINS)
+    least_ess: float = chosen(
+        100.0, "bulk effective sample size below which a result is warned of",
+        "the ends of a 90 % interval then err by about a fifth of a deviation", CHAINS)
+
     # the closed form
     least_eigenvalue: float = by_hand(0.02, "least eigenvalue of XX', of the mean one", "it needs an inverse", FIGURES)
     least_residual: float = by_hand(0.02, "least residual variance, of the variance of y", "it is positive", FIGURES)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hubbub.arrays import Floats
 from hubbub.models.sampler.centres import move_centres_alone, move_centres_with_sums
@@ -48,6 +49,23 @@ class Walked:
     walkers: int
     probabilities: Floats
     """Of the compared models, averaged over sweeps and walkers."""
+
+    def chains(self, weights: Floats) -> NDArray[np.intp]:
+        """(chains, k): rows of the draws, in chains that are weighted as they should be.
+
+        A walker is too short to be judged alone. So a chain is a group of walkers, one after the other, and within
+        the group every draw is repeated as often as its weight demands (systematic resampling, which keeps the
+        order). A draw of large weight then stands in a run of its copies, and autocorrelations tell what it costs.
+        """
+        rows = np.arange(weights.size).reshape(-1, self.walkers).T.reshape(TUNING.chains, -1)
+        return np.stack([_systematic(each, weights[each]) for each in rows])
+
+
+def _systematic(rows: NDArray[np.intp], weights: Floats) -> NDArray[np.intp]:
+    """As many rows again, in the same order, each as often as its weight says."""
+    reached = np.cumsum(weights)
+    steps = (np.arange(rows.size) + 0.5) / rows.size * reached[-1]
+    return np.asarray(rows[np.minimum(np.searchsorted(reached, steps), rows.size - 1)])
 
 
 def walk(rng: np.random.Generator, target: Target, effort: Effort, sweeps: int) -> Walked:
