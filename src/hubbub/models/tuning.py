@@ -138,12 +138,12 @@ class Tuning:
         CALIBRATION)
 
     # judging the sampler
-    chains: int = chosen(
+    chains: int = by_hand(
         4, "groups of walkers that are compared with one another", "Vehtari et al. (2021) ask for four", CHAINS)
-    bad_r_hat: float = chosen(
+    bad_r_hat: float = by_hand(
         1.05, "r-hat beyond which a result is warned of",
         "between the 1.01 of long chains, which these short ones often exceed, and the older 1.1", CHAINS)
-    least_ess: float = chosen(
+    least_ess: float = by_hand(
         100.0, "bulk effective sample size below which a result is warned of",
         "the ends of a 90 % interval then err by about a fifth of a deviation", CHAINS)
 
