@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from hubbub import Budget, Ledger, LocalEngine, PrivateLinearRegression
+from hubbub.errors import UntrustworthyWarning
 from hubbub.estimators.release import RegressionRelease
+from hubbub.models.tuning import record
 
 
 @pytest.fixture(scope="module")
@@ -63,13 +67,46 @@ def test_summary_is_a_table_of_names_and_intervals(model: PrivateLinearRegressio
     assert "<pre>" in summary._repr_html_()
 
 
-def test_arviz_gets_every_draw_by_name(model: PrivateLinearRegression):
-    pytest.importorskip("arviz")
+def test_arviz_gets_chains_by_name_and_finds_what_the_summary_says(model: PrivateLinearRegression):
+    arviz = pytest.importorskip("arviz")
     posterior = model.to_arviz().posterior
-    assert posterior["beta"].shape == (1, 1000, 2)
+    assert posterior["beta"].shape == (4, 250, 2)
     assert list(posterior["feature"].values) == ["x0", "x1"]
-    np.testing.assert_allclose(posterior["beta"].mean(("chain", "draw")), model.coef_)
+    away = np.abs(posterior["beta"].mean(("chain", "draw")).values - model.coef_)
+    assert (away < 0.25 * model.posterior_.std).all()
+    np.testing.assert_allclose(posterior["beta"].std(("chain", "draw")), model.posterior_.std, rtol=0.2)
     assert float(posterior["sigma"].mean()) ** 2 == pytest.approx(model.residual_variance_, rel=0.05)
+    table = model.summary().to_dict()
+    ess, r_hat = arviz.ess(posterior), arviz.rhat(posterior)
+    for j, name in enumerate(["x0", "x1"]):
+        assert table[name]["ess"] == pytest.approx(float(ess["beta"][j]))
+        assert table[name]["r_hat"] == pytest.approx(float(r_hat["beta"][j]))
+    assert table["intercept"]["ess"] == pytest.approx(float(ess["intercept"]))
+    assert table["residual deviation"]["ess"] == pytest.approx(float(ess["sigma"]))
+    assert table["residual deviation"]["r_hat"] == pytest.approx(float(r_hat["sigma"]))
+    assert "r_hat" in str(model.summary())
+
+
+def test_only_a_sampled_posterior_has_diagnostics(people):
+    quick = PrivateLinearRegression(
+        Budget(1.0, 1e-6), [(0, 120), (0, 10)], (0, 250), posterior="shrinkage", engine=LocalEngine(seed=4)
+    ).fit(*people)
+    assert quick.posterior_.diagnostics is None
+    assert "r_hat" not in str(quick.summary())
+    assert "ess" not in quick.summary().to_dict()["x0"]
+
+
+def test_bad_chains_are_warned_of_and_good_ones_are_not(model: PrivateLinearRegression):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UntrustworthyWarning)
+        model.release_.posterior()
+    with pytest.warns(UntrustworthyWarning, match=r"r_hat must be .* for .*; raise draws"):
+        model.release_.posterior(draws=100)
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((700, 66))
+    wide = PrivateLinearRegression(Budget(1.0, 1e-6), 5.0, 20.0, engine=LocalEngine(seed=1))
+    with pytest.warns(UntrustworthyWarning, match=r"for .* such in all\); take fewer features"):
+        wide.fit(X, X[:, 0] + rng.standard_normal(700))
 
 
 def test_refits_from_a_saved_release_cost_nothing(people, tmp_path: Path):
@@ -118,3 +155,19 @@ def test_no_intercept_goes_through_the_origin(people):
     fitted.fit(X, y)
     assert fitted.intercept_ == 0.0
     np.testing.assert_allclose(fitted.predict(np.zeros((1, 2))), 0.0)
+
+
+def test_a_release_stores_the_numbers_it_was_made_with_and_older_files_still_load(model, tmp_path: Path):
+    path = tmp_path / "release.json"
+    model.release_.save(path)
+    content = json.loads(path.read_text())
+    assert content["tuning"] == record()
+    content["tuning"]["version"] = 0  # as if released by an earlier hubbub
+    path.write_text(json.dumps(content))
+    RegressionRelease.load(path).save(path)
+    assert json.loads(path.read_text())["tuning"]["version"] == 0  # and not by whoever saved it again
+    del content["tuning"]  # as written before numbers were stored
+    path.write_text(json.dumps(content))
+    older = RegressionRelease.load(path)
+    assert older.tuning == {}
+    np.testing.assert_array_equal(older.posterior().mean, model.coef_)

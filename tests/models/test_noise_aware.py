@@ -9,8 +9,12 @@ import pytest
 from scipy.stats import kstest
 
 from hubbub.models.columns import Columns
-from hubbub.models.noise_aware import _LEAST_LEVEL, _OFF_DIAGONAL, Prior, _Target, _Walk, sample_posterior
+from hubbub.models.noise_aware import Prior, sample_posterior
 from hubbub.models.released import Released, clipped_target
+from hubbub.models.sampler.chains import sweep
+from hubbub.models.sampler.start import start
+from hubbub.models.sampler.target import Target
+from hubbub.models.tuning import TUNING
 from hubbub.statistics import Ball, Gram
 
 
@@ -28,11 +32,11 @@ def symmetric(rng: np.random.Generator, p: int) -> np.ndarray:
 
 def simulate(rng: np.random.Generator, shape: Released, models: list[list[int]] | None = None):
     """Everything drawn from the prior, then the noisy sums: what the posterior is exact for."""
-    target = _Target(shape, Prior(), models)
+    target = Target(shape, Prior(), models)
     p, n, top = target.p, target.n, target.most / target.p
     while True:
-        level = np.log(top) + np.log(_LEAST_LEVEL) * rng.uniform()
-        off = top * np.exp(rng.uniform(*np.log(_OFF_DIAGONAL)))
+        level = np.log(top) + np.log(TUNING.least_level) * rng.uniform()
+        off = top * np.exp(rng.uniform(*np.log(TUNING.off_diagonal)))
         expected = np.exp(level) * target.pattern(target.off_centre * rng.standard_normal((1, p)))[0]
         S = expected + off * symmetric(rng, p)
         np.fill_diagonal(S, np.diag(expected) * np.exp(target.doubt[:-1] * rng.standard_normal(p)))
@@ -148,11 +152,11 @@ def test_where_no_row_fits_the_ball_the_trace_is_known(rng: np.random.Generator)
     assert np.trace(u.T @ u) == pytest.approx(n * radius**2)
     noisy = u.T @ u - 30 * np.eye(3)  # the noise took away most of the two columns
     data = released(noisy, u.T @ y, float(y @ y), n, 25.0, 3.0, radius, intercept=True, doubt=0.9)
-    target = _Target(data, Prior(), None)
-    walk = _Walk(target, 40, rng)
+    target = Target(data, Prior(), None)
+    state = start(rng, target, 40)
     for _ in range(60):
-        walk.sweep()
-        np.testing.assert_allclose(np.trace(walk.S, axis1=1, axis2=2), n * radius**2)
+        state, _ = sweep(rng, state, target)
+        np.testing.assert_allclose(np.trace(state.S, axis1=1, axis2=2), n * radius**2)
     assert target.centre_moves  # those move S, too
     found = sample_posterior(data, draws=2000, seed=1).coefficients
     loose = sample_posterior(replace(data, ball=replace(data.ball, radius=1.01)), draws=2000, seed=1).coefficients

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from hubbub.arrays import Floats
-from hubbub.errors import InvalidInput, invalid, whole
+from hubbub.errors import InvalidInput, UntrustworthyWarning, invalid, whole
 from hubbub.models.columns import Columns
 from hubbub.models.noise_aware import Prior, sample_posterior
 from hubbub.models.posterior import LinearPosterior
 from hubbub.models.released import Released
+from hubbub.models.sampler.chains import Effort
 from hubbub.models.shrinkage import in_original_units, shrinkage_posterior
+from hubbub.models.tuning import TUNING, record
 from hubbub.statistics import Ball, Gram
 
 FORMAT = "hubbub regression release 1"
@@ -35,6 +38,9 @@ class RegressionRelease:
     names: tuple[str, ...]
     target: str
     privacy: dict[str, Any]
+    tuning: dict[str, Any] = field(default_factory=record)
+    """The numbers chosen by judgement (`models/tuning.py`) that were in force when it was released, with their version;
+    empty where a file of an earlier version did not say. A posterior is always made with today's numbers."""
 
     def posterior(
         self,
@@ -49,6 +55,7 @@ class RegressionRelease:
 
         A width or a mean beyond 10^4 standard units counts as so many: that is flat already.
         "shrinkage" is the quick closed form, with a learned prior only. For fewer features see `restricted`.
+        Where the sampler's chains disagree or hold little, an UntrustworthyWarning says of what and what to do.
         """
         if kind not in KINDS:
             raise invalid("kind", f"one of {', '.join(KINDS)}", repr(kind), "use 'noise-aware'")
@@ -57,7 +64,11 @@ class RegressionRelease:
             quick = in_original_units(shrinkage_posterior(self.released), self.released)
             return LinearPosterior(quick.coefficients, quick.residual_variance)
         found = sample_posterior(self.released, prior, draws=draws, seed=seed)
-        return LinearPosterior.of_draws(found.coefficients, found.intercept, found.residual_variance)
+        posterior = LinearPosterior.of_draws(found.coefficients, found.intercept, found.residual_variance, found.chains)
+        caution = sampling_caution(posterior, self.names, draws)
+        if caution is not None:
+            warnings.warn(caution, UntrustworthyWarning, stacklevel=2)
+        return posterior
 
     def compare(
         self, models: Sequence[Sequence[str]], *, prior_scale: object = None, seed: int | None = 0
@@ -115,6 +126,7 @@ class RegressionRelease:
             "xx": r.sums.xx.tolist(), "xy": r.sums.xy.tolist(), "yy": r.sums.yy,
             "radius": r.ball.radius, "y_bound": r.ball.y, "weight": r.ball.weight,
             "centre": r.columns.centre.tolist(), "scale": r.columns.scale.tolist(), "doubt": r.columns.doubt.tolist(),
+            "tuning": self.tuning,
         }  # fmt: skip
         Path(path).write_text(json.dumps(content, indent=1) + "\n")
 
@@ -126,7 +138,7 @@ class RegressionRelease:
             if content["format"] != FORMAT:
                 raise ValueError
             return cls(_released(content), tuple(map(str, content["names"])), str(content["target"]),
-                       {**content["privacy"]})  # fmt: skip
+                       {**content["privacy"]}, {**content.get("tuning", {})})  # fmt: skip
         except OSError as error:
             raise InvalidInput(f"release must be readable, got {path}: {error.strerror}; check the path") from None
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
@@ -146,6 +158,25 @@ class RegressionRelease:
 
 def _is_list(value: object) -> bool:
     return hasattr(value, "__len__") and hasattr(value, "__iter__") and not isinstance(value, str)
+
+
+def sampling_caution(posterior: LinearPosterior, names: Sequence[str], draws: int) -> str | None:
+    """One line on the quantity that the sampler told least of, where r-hat or effective sample size is bad."""
+    if posterior.diagnostics is None:
+        return None
+    ess, r_hat = posterior.diagnostics.ess_bulk, posterior.diagnostics.r_hat
+    bad = (ess < TUNING.least_ess) | (r_hat > TUNING.bad_r_hat)
+    if not bad.any():
+        return None
+    worst = int(np.argmin(np.where(bad, ess, np.inf)))
+    effort = Effort.of(len(names) + int(posterior.joint.covariance[-1, -1] > 0))
+    more = effort.sweeps(draws) < effort.most
+    advice = "raise draws, say fourfold" if more else "take fewer features, or read its interval as rough"
+    return (
+        f"r_hat must be at most {TUNING.bad_r_hat} and ess at least {TUNING.least_ess:.0f}, got "
+        f"{r_hat[worst]:.2f} and {ess[worst]:.0f} for {[*names, 'intercept', 'residual deviation'][worst]}"
+        f" ({int(bad.sum())} such in all); {advice}"
+    )
 
 
 def checked_prior(features: int, prior_scale: object, prior_mean: object, kind: str, draws: int) -> Prior:

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Summary:
-    """Rows of name, mean, std, low, high and the probability of being positive; prints as a table."""
+    """Rows of name, mean, std, low, high and the probability of being positive; prints as a table.
+
+    Of a sampled posterior also ess (bulk effective sample size) and r_hat: docs/decisions/0020 says of which chains.
+    """
 
     rows: tuple[dict[str, Any], ...]
     level: float
@@ -27,9 +30,12 @@ class Summary:
     def __str__(self) -> str:
         width = max(len(str(row["name"])) for row in self.rows)
         head = f"{'':<{width}}  {'mean':>10}  {'std':>9}  {f'{100 * self.level:.10g}% interval':>23}  {'P(> 0)':>6}"
+        sampled = "ess" in self.rows[0]
+        head += f"  {'ess':>5}  {'r_hat':>5}" if sampled else ""
         lines = [
             f"{row['name']:<{width}}  {row['mean']:>10.4g}  {row['std']:>9.3g}  "
             f"{row['low']:>10.4g} .. {row['high']:<9.4g}  {_probability(row['positive'])}"
+            + (f"  {row['ess']:>5.0f}  {row['r_hat']:>5.2f}" if sampled else "")
             for row in self.rows
         ]
         return "\n".join([head, *(line.rstrip() for line in lines), self.note])
@@ -43,7 +49,7 @@ class Summary:
 
 
 def _probability(value: float | None) -> str:
-    return "" if value is None else f"{value:>6.2f}"
+    return " " * 6 if value is None else f"{value:>6.2f}"
 
 
 def summary_of(model: PrivateLinearRegression, level: float) -> Summary:
@@ -64,24 +70,28 @@ def posterior_rows(posterior: LinearPosterior, names: Sequence[str], level: floa
         }
         for j, (name, (low, high)) in enumerate(zip([*names, "intercept"], posterior.intervals(level), strict=True))
     ]  # fmt: skip
-    if not posterior.joint.covariance[-1, -1] > 0:
-        rows.pop()
     sigma = np.sqrt(draws[:, -1])
     low, high = np.quantile(sigma, [(1 - level) / 2, (1 + level) / 2])
     rows.append({"name": "residual deviation", "mean": float(sigma.mean()), "std": float(sigma.std()),
                  "low": float(low), "high": float(high), "positive": None})  # fmt: skip
+    if posterior.diagnostics is not None:
+        found = posterior.diagnostics
+        for row, ess, r_hat in zip(rows, found.ess_bulk, found.r_hat, strict=True):
+            row.update(ess=float(ess), r_hat=float(r_hat))
+    if not posterior.joint.covariance[-1, -1] > 0:
+        rows.pop(-2)
     return rows
 
 
 def to_arviz(model: PrivateLinearRegression) -> Any:
-    """Posterior draws as one chain (they are resampled, so chains would tell nothing about convergence)."""
+    """Posterior draws: of a sampled posterior its chains, of a closed form independent draws as one chain."""
     try:
         import arviz
     except ImportError:
         raise InvalidInput("to_arviz needs the package arviz, got none; run: pip install 'hubbub[arviz]'") from None
     posterior = model.posterior_
-    draws = posterior.sample_all(1000, 0) if posterior.draws is None else posterior.draws
-    variables = {"beta": draws[None, :, :-2], "intercept": draws[None, :, -2], "sigma": np.sqrt(draws[None, :, -1])}
+    chains = posterior.sample_all(1000, 0)[None] if posterior.chains is None else posterior.chains
+    variables = {"beta": chains[..., :-2], "intercept": chains[..., -2], "sigma": np.sqrt(chains[..., -1])}
     labels: dict[str, Any] = {"coords": {"feature": feature_names(model)}, "dims": {"beta": ["feature"]}}
     if int(arviz.__version__.split(".")[0]) >= 1:
         return arviz.from_dict({"posterior": variables}, **labels)

@@ -11,14 +11,8 @@ from functools import lru_cache
 import numpy as np
 
 from hubbub.arrays import Floats
+from hubbub.models.tuning import TUNING
 from hubbub.statistics import ColumnHistogram
-
-_QUANTILE = 0.68  # of the distance from the centre: one deviation of a normal column
-_CENTRED = 0.8  # prior probability that a column lies around the middle of its bounds
-_SHAPE = 0.04  # how far a bin's share may lie from that of a normal column, in the choice of that column ...
-_REST = 0.1  # ... and in what is read off the counts after it
-_POINTS = 16  # within a bin
-_SURE = 0.3  # doubt up to which a scale is taken as it comes
 
 
 @dataclass(frozen=True)
@@ -33,7 +27,7 @@ class Columns:
 def cautious_target(columns: Columns) -> Columns:
     """The last column with a larger scale where it is in doubt: a target clipped too hard tells the wrong thing."""
     scale = columns.scale.copy()
-    scale[-1] *= np.exp(max(0.0, columns.doubt[-1] - _SURE))
+    scale[-1] *= np.exp(max(0.0, columns.doubt[-1] - TUNING.sure))
     return Columns(columns.centre, scale, columns.doubt)
 
 
@@ -46,7 +40,7 @@ def read_columns(histogram: ColumnHistogram, counts: Floats, n: int, noise_std: 
     table = histogram.table(counts) / n
     noise = noise_std / n
     mu, sigma, shares, prior = _candidates(histogram.octaves, centre)
-    variance = noise**2 + shares * (1 - shares) / n + _SHAPE**2
+    variance = noise**2 + shares * (1 - shares) / n + TUNING.bin_shape**2
     evidence = prior - 0.5 * np.sum((table[:, None] - shares) ** 2 / variance + np.log(variance), axis=-1)
     weights = np.exp(evidence - evidence.max(axis=1, keepdims=True))
     weights /= weights.sum(axis=1, keepdims=True)
@@ -67,8 +61,8 @@ def _candidates(octaves: int, centre: bool) -> tuple[Floats, Floats, Floats, Flo
         centres = np.concatenate([inside, -inside[1:]]) * sigma
         found += [(mu, sigma) for mu in centres]
         size = -0.5 * ((np.log2(sigma) + 2) / 1.5) ** 2  # a quarter of the bound, give or take 1.5 octaves
-        rest = np.log((1 - _CENTRED) / max(len(centres) - 1, 1))
-        prior += [size + (np.log(_CENTRED) if mu == 0 else rest) for mu in centres]
+        rest = np.log((1 - TUNING.centred) / max(len(centres) - 1, 1))
+        prior += [size + (np.log(TUNING.centred) if mu == 0 else rest) for mu in centres]
     mu, sigma_ = np.array(found).T
     return mu, sigma_, _shares(ColumnHistogram((1.0,), octaves).edges, mu, sigma_), np.array(prior)
 
@@ -83,14 +77,15 @@ def _shares(edges: Floats, mu: Floats, sigma: Floats) -> Floats:
 
 def _quantiles(histogram: ColumnHistogram, table: Floats, mu: Floats, sigma: Floats, noise: float) -> Floats:
     """The quantile of |x - mu|: within a bin as the normal column has it, between bins as far as counts tell."""
+    per_bin = TUNING.bin_points
     expected = _shares(histogram.edges, mu, sigma)
-    trust = _REST**2 / (_REST**2 + noise**2)
+    trust = TUNING.bin_rest**2 / (TUNING.bin_rest**2 + noise**2)
     share = np.maximum(expected + trust * (table - expected), 0.0)
-    outer = 2.0 ** (1 - histogram.octaves + (np.arange((histogram.octaves - 1) * _POINTS) + 0.5) / _POINTS)
-    inner = 2.0 ** (1 - histogram.octaves) * (np.arange(_POINTS) + 0.5) / _POINTS
+    outer = 2.0 ** (1 - histogram.octaves + (np.arange((histogram.octaves - 1) * per_bin) + 0.5) / per_bin)
+    inner = 2.0 ** (1 - histogram.octaves) * (np.arange(per_bin) + 0.5) / per_bin
     half = np.concatenate([inner, outer])
     points = np.concatenate([-half[::-1], half])
-    bin_ = np.repeat(np.arange(histogram.bins), _POINTS)
+    bin_ = np.repeat(np.arange(histogram.bins), per_bin)
     width = np.gradient(points)
     found = np.empty(mu.size)
     for j, (m, s) in enumerate(zip(mu, sigma, strict=True)):
@@ -99,5 +94,5 @@ def _quantiles(histogram: ColumnHistogram, table: Floats, mu: Floats, sigma: Flo
         distance = np.abs(points - m)
         order = np.argsort(distance)
         reached = np.cumsum(mass[order])
-        found[j] = distance[order][np.searchsorted(reached, _QUANTILE * reached[-1])]
-    return np.maximum(found, 2.0**-histogram.octaves / _POINTS)
+        found[j] = distance[order][np.searchsorted(reached, TUNING.quantile * reached[-1])]
+    return np.maximum(found, 2.0**-histogram.octaves / per_bin)

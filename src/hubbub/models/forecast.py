@@ -13,12 +13,11 @@ import numpy as np
 
 from hubbub.models.noise_aware import enough_noise
 from hubbub.models.scaled import choose_ball, shares
+from hubbub.models.tuning import TUNING
 from hubbub.privacy import Budget, split
 
 EXPLAINED = 0.5  # of the variance of y
-_LEFT_OPEN = 0.1  # deviation of an off-diagonal term of XX', of its diagonal, beyond which the prior does not go
 _HALF_WIDTH = 1.645  # of a 90 % interval, in deviations
-_USELESS, _GOOD = 0.6, 0.3  # posterior deviation of a coefficient, of the prior one
 
 
 @dataclass(frozen=True)
@@ -42,12 +41,12 @@ class Forecast:
     @property
     def hopeless(self) -> bool:
         """True where the noise hides nearly everything."""
-        return self.width > _USELESS * self.prior_width
+        return self.width > TUNING.useless * self.prior_width
 
     @property
     def good(self) -> bool:
         """True where coefficients of an ordinary size will be told from zero."""
-        return self.width < _GOOD * self.prior_width
+        return self.width < TUNING.good * self.prior_width
 
 
 def forecast(clients: int, features: int, budget: Budget, not_counted: int = 0) -> Forecast:
@@ -65,7 +64,7 @@ def forecast(clients: int, features: int, budget: Budget, not_counted: int = 0) 
     kept = math.erf(ball.y / math.sqrt(2 * shortened))  # of X'y, after clipping y
     prior = EXPLAINED / features
     of_target = noise**2 / (2 * ball.weight**2)
-    of_square = EXPLAINED / (2 / noise**2 + 1 / (_LEFT_OPEN * sum_) ** 2)
+    of_square = EXPLAINED / (2 / noise**2 + 1 / (TUNING.left_open * sum_) ** 2)
     variance = 1 / (1 / prior + (kept * sum_) ** 2 / ((1 - EXPLAINED) * shortened * sum_ + of_target + of_square))
     best = 1 / (1 / prior + clients / (1 - EXPLAINED))
     return Forecast(

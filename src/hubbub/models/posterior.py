@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from hubbub.arrays import Floats
 from hubbub.errors import invalid
+from hubbub.models.sampler.diagnostics import Diagnostics, diagnose
 
 _ROWS = 1000  # predicted at once from draws
 
@@ -65,14 +66,21 @@ class LinearPosterior:
     residual_variance: float
     draws: Floats | None = None
     """(k, d + 2): coefficients, intercept, residual variance."""
+    chains: Floats | None = None
+    """(chains, k, d + 2): draws of the same posterior with the sampler's chains kept apart."""
+    diagnostics: Diagnostics | None = None
+    """Of the chains: coefficients, intercept, residual deviation."""
 
     @classmethod
-    def of_draws(cls, coefficients: Floats, intercept: Floats, residual_variance: Floats) -> LinearPosterior:
-        """From equally weighted draws."""
+    def of_draws(
+        cls, coefficients: Floats, intercept: Floats, residual_variance: Floats, chains: Floats | None = None
+    ) -> LinearPosterior:
+        """From equally weighted draws; `chains` tell how far they can be relied on."""
         draws = np.column_stack([coefficients, intercept, residual_variance])
         covariance = np.atleast_2d(np.cov(draws[:, :-1].T))
         joint = NormalPosterior(draws[:, :-1].mean(axis=0), covariance)
-        return cls(joint, float(draws[:, -1].mean()), draws)
+        found = None if chains is None else diagnose(np.dstack([chains[..., :-1], np.sqrt(chains[..., -1])]))
+        return cls(joint, float(draws[:, -1].mean()), draws, chains, found)
 
     @classmethod
     def without_intercept(cls, coefficients: NormalPosterior, residual_variance: float) -> LinearPosterior:

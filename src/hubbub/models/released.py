@@ -8,6 +8,7 @@ import numpy as np
 
 from hubbub.arrays import Floats
 from hubbub.models.columns import Columns
+from hubbub.models.tuning import TUNING
 from hubbub.statistics import Ball, Gram
 
 
@@ -59,7 +60,7 @@ class Released:
         """What clipping y is taken to have left of the coefficients: two thirds of a normal target's loss count."""
         assert self.ball.y is not None
         attenuation, _ = clipped_target(np.array(self.mean_square), self.ball.y)
-        return 1 - 2 / 3 * (1 - float(attenuation))
+        return 1 - TUNING.clipping_counts * (1 - float(attenuation))
 
     def blurred(self, noise_std: float, rng: np.random.Generator) -> Released:
         """With more noise of the same shape, where there is less than this: post-processing, at no cost."""

@@ -20,18 +20,14 @@ from hubbub.errors import invalid
 from hubbub.models.columns import Columns, cautious_target, read_columns
 from hubbub.models.released import Released
 from hubbub.models.rounds import Engine, Rounds
+from hubbub.models.tuning import TUNING
 from hubbub.privacy import Ledger, Release
 from hubbub.privacy.report import Round
 from hubbub.statistics import Ball, Box, ColumnHistogram, Regression, Spread, Stacked, Statistic
 from hubbub.statistics.preparation import FAR
 
-_COLUMNS_SHARE = 0.1  # of the squared signal for the first round ...
-_SPREAD_COLUMNS_SHARE = 0.18  # ... which is to find means as well where rows have a bounded length,
-_SPREAD_SHARE = 0.85  # and spends this part of it on them: the rest is for the target
 LABELS = ("columns", "regression")
 """The two rounds."""
-_TARGET_PART = 0.85  # of the largest y, weighted, in the ball's radius
-_SPREAD_DOUBT = 0.3  # of the log scale of a column, where all have one
 
 
 class LazyRows(Protocol):
@@ -112,7 +108,7 @@ def moved(rows: Floats, middle: Floats) -> Floats:
 
 def shares(norm: float | None = None) -> tuple[float, float]:
     """How the two rounds share the budget, for `privacy.split`: the squares add up to 1."""
-    first = _COLUMNS_SHARE if norm is None else _SPREAD_COLUMNS_SHARE
+    first = TUNING.columns_share if norm is None else TUNING.spread_columns_share
     return math.sqrt(first), math.sqrt(1 - first)
 
 
@@ -121,7 +117,9 @@ def column_statistic(bound: Box, norm: float | None) -> Statistic:
     assert bound.y is not None
     if norm is None:
         return ColumnHistogram((*bound.x, bound.y))
-    return Stacked((Spread(norm, bound.features), ColumnHistogram((bound.y,))), (_SPREAD_SHARE, 1 - _SPREAD_SHARE))
+    return Stacked(
+        (Spread(norm, bound.features), ColumnHistogram((bound.y,))), (TUNING.spread_share, 1 - TUNING.spread_share)
+    )
 
 
 def choose_ball(clients: int, columns: int, multiplier: float) -> Ball:
@@ -131,11 +129,11 @@ def choose_ball(clients: int, columns: int, multiplier: float) -> Ball:
     noise than it needs on its own, and xx' 14 % less than with equal parts (docs/privacy.md, section 4).
     """
     plenty = math.log(max(clients / (max(multiplier, 1e-6) * columns), math.e))
-    size = max(0.3, 0.22 * plenty)
+    size = max(TUNING.least_size, TUNING.size_per_plenty * plenty)
     radius = size * math.sqrt(columns)
     # rows of that radius are shortened by about min(size, 1)
-    y = min(size, 1.0) * max(0.95, 0.43 * plenty - 0.2, 0.55 * plenty - 0.8)
-    return Ball(radius, columns, y=y, weight=_TARGET_PART * radius / y)
+    y = min(size, 1.0) * max(TUNING.least_y, *(a * plenty - b for a, b in TUNING.y_lines))
+    return Ball(radius, columns, y=y, weight=TUNING.target_part * radius / y)
 
 
 def _checked(rows: Floats | LazyRows, columns: int) -> Floats | LazyRows:
@@ -171,5 +169,5 @@ def _columns(statistic: Statistic, release: Release, centre: bool) -> Columns:
     return Columns(
         np.append(mean if centre else np.zeros_like(mean), target.centre),
         np.append(np.full(rows.features, math.sqrt(variance)), target.scale),
-        np.append(np.full(rows.features, _SPREAD_DOUBT), target.doubt),
+        np.append(np.full(rows.features, TUNING.spread_doubt), target.doubt),
     )

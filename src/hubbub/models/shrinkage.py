@@ -13,10 +13,9 @@ import numpy as np
 from hubbub.arrays import Floats
 from hubbub.models.posterior import NormalPosterior
 from hubbub.models.released import Released, clipped_target
+from hubbub.models.tuning import TUNING
 
 PRIOR_WIDTHS = np.logspace(-4, 1.5, 60)  # prior variance of a coefficient, in units of var(y)/var(x)
-_LEAST_EIGENVALUE = 0.02  # of the mean one
-_LEAST_RESIDUAL = 0.02  # of the variance of y
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ def shrinkage_posterior(gram: Released) -> ShrinkagePosterior:
     d, n = gram.sums.xy.size, gram.n
     values, vectors = np.linalg.eigh(S)
     mean_value = float(values.mean())  # the deviation has no trace, so this is the positive mean
-    V = np.maximum(values, _LEAST_EIGENVALUE * mean_value)
+    V = np.maximum(values, TUNING.least_eigenvalue * mean_value)
     c = vectors.T @ gram.sums.xy
     target = gram.mean_square
     t = (PRIOR_WIDTHS * target * n / mean_value)[:, None]
@@ -66,7 +65,7 @@ def shrinkage_posterior(gram: Released) -> ShrinkagePosterior:
         weights /= weights.sum()
         means, variances = V * t / total * c, t * noise / total
         mean = weights @ means
-        residual = float(np.clip(target - np.sum(V * mean**2) / n, _LEAST_RESIDUAL * target, target))
+        residual = float(np.clip(target - np.sum(V * mean**2) / n, TUNING.least_residual * target, target))
     spread = means - mean
     covariance = np.diag(weights @ variances) + (spread * weights[:, None]).T @ spread
     posterior = NormalPosterior(vectors @ mean, vectors @ covariance @ vectors.T)

@@ -1,0 +1,57 @@
+"""Where all walkers are, and what a move tells about itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.arrays import Floats
+
+
+@dataclass(frozen=True)
+class State:
+    """One row for each walker. Kernels make a new state and leave the arrays of the old one alone."""
+
+    level: Floats
+    """The common level of log S_jj and log n V."""
+    off: Floats
+    """Deviation of the off-diagonal terms of S."""
+    away: Floats
+    """(walkers, p): how far columns lie from zero."""
+    S: Floats
+    """(walkers, p, p): the exact sum of uu'."""
+    hyper: Floats
+    """(walkers, 2): log n V and logit R2, the variance of y and the share of it that x explains."""
+    model: NDArray[np.intp]
+    """Which of the compared models each walker is in."""
+    likelihood: Floats
+    """Of the noisy q and y'y at this state, kept so that no move computes it twice."""
+
+    @property
+    def walkers(self) -> int:
+        """How many there are."""
+        return len(self.level)
+
+
+@dataclass(frozen=True)
+class Info:
+    """What a move tells about itself."""
+
+    moved: float
+    """Share of the walkers that are elsewhere now."""
+    probabilities: Floats | None = None
+    """Of the compared models, from the move that chooses among them."""
+
+
+def halves(walkers: int) -> tuple[tuple[slice, slice], tuple[slice, slice]]:
+    """Each half of the walkers with the other one, whose differences it moves along."""
+    first, second = slice(0, walkers // 2), slice(walkers // 2, None)
+    return (first, second), (second, first)
+
+
+def symmetric(rng: np.random.Generator, walkers: int, p: int) -> Floats:
+    """Symmetric normal matrices: deviation 1 on the diagonal, 1/sqrt(2) off it."""
+    normal = rng.standard_normal((walkers, p, p))
+    return np.asarray((normal + np.swapaxes(normal, -1, -2)) / 2)
