@@ -1,4 +1,6 @@
-"""Every number of the default regression that was chosen by judgement, with its meaning, its reason and its command.
+"""The numbers of the default regression that were chosen by judgement, with meaning, reason and command.
+
+Not here are grids of candidates, start positions and guards against overflow, on which results should not depend.
 
 A release stores these numbers (`record`), so that a reader of the file knows which ones were in force. Whoever changes
 one raises VERSION, runs its command, and writes down what came out (docs/decisions/0020).
