@@ -6,10 +6,10 @@ import sys
 
 import numpy as np
 
+from hubbub.analyses.linear.noise_aware import sample_posterior
+from hubbub.analyses.linear.sampler.diagnostics import diagnose
+from hubbub.analyses.linear.scaled import fit_scaled, shares
 from hubbub.engines import TrustedAggregator
-from hubbub.models.noise_aware import sample_posterior
-from hubbub.models.sampler.diagnostics import diagnose
-from hubbub.models.scaled import fit_scaled, shares
 from hubbub.privacy import Budget, split
 from hubbub.statistics import Box
 

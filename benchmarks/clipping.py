@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from hubbub.analyses.linear.released import clipped_target
+from hubbub.analyses.linear.scaled import choose_ball, shares
 from hubbub.arrays import Floats
 from hubbub.experiments import coverage, fig2, others
-from hubbub.models.released import clipped_target
-from hubbub.models.scaled import choose_ball, shares
 from hubbub.privacy import Budget, split
 
 EPSILONS = (1.0, 3.0, 10.0)

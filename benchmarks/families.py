@@ -12,8 +12,8 @@ import sys
 import numpy as np
 
 from hubbub import Bernoulli, Budget, Categorical, Gaussian, PoissonRate
+from hubbub.analyses.posterior import DirichletPosterior, NormalVariancePosterior, ScalarPosterior
 from hubbub.engines import TrustedAggregator
-from hubbub.models.posterior import DirichletPosterior, NormalVariancePosterior, ScalarPosterior
 from hubbub.privacy import Release
 
 CLIENTS, EPSILONS, DELTA, LEVEL = (100, 1000, 10_000), (0.1, 1.0), 1e-5, 0.9

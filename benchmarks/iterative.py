@@ -23,13 +23,13 @@ import numpyro
 import numpyro.distributions as dist
 
 from hubbub import LocalEngine, TrustedAggregator
+from hubbub.analyses.iterative import svi
+from hubbub.analyses.iterative.plan import make_plan
+from hubbub.analyses.iterative.public import Public
+from hubbub.analyses.iterative.rows import as_rows
+from hubbub.analyses.iterative.trainer import train
 from hubbub.arrays import Floats
-from hubbub.engines.workers import cores
-from hubbub.iterative import svi
-from hubbub.iterative.plan import make_plan
-from hubbub.iterative.public import Public
-from hubbub.iterative.rows import as_rows
-from hubbub.iterative.trainer import train
+from hubbub.engines.local.pool import cores
 from hubbub.privacy import Budget, Population, Release, add_share
 from hubbub.randomness import Randomness
 from hubbub.roles import plan_round

@@ -6,10 +6,10 @@ import time
 
 import numpy as np
 
+from hubbub.analyses.linear.noise_aware import sample_posterior
+from hubbub.analyses.linear.scaled import fit_scaled, shares
+from hubbub.analyses.linear.shrinkage import shrinkage_posterior
 from hubbub.engines import TrustedAggregator
-from hubbub.models.noise_aware import sample_posterior
-from hubbub.models.scaled import fit_scaled, shares
-from hubbub.models.shrinkage import shrinkage_posterior
 from hubbub.privacy import Budget, split
 from hubbub.statistics import Box
 

@@ -28,10 +28,10 @@ import pyarrow.parquet as pq
 from scipy.optimize import nnls
 
 from hubbub.engines import LocalEngine
-from hubbub.engines.spark import SparkEngine
-from hubbub.engines.spark_reports import sum_reports
-from hubbub.engines.spark_session import spark_session
-from hubbub.engines.spark_table import repeated_rows
+from hubbub.engines.spark.engine import SparkEngine
+from hubbub.engines.spark.reports import sum_reports
+from hubbub.engines.spark.session import spark_session
+from hubbub.engines.spark.table import repeated_rows
 from hubbub.privacy import Population
 from hubbub.randomness import Randomness
 from hubbub.roles import Study, contribute, plan_round

@@ -11,7 +11,7 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 from hubbub.service.devnet import LocalComputes
-from hubbub.service.node import Limits
+from hubbub.service.node.compute import Limits
 
 FALSE_ALARM = 1e-6
 _TOGETHER = {"spark": "spark", "test_svi": "svi", "iterative": "jax", "dpvi": "jax", "gradients": "jax"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-from hubbub.engines.spark_session import local_session
+from hubbub.engines.spark.session import local_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

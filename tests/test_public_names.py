@@ -55,7 +55,7 @@ def test_all_names_resolve_and_nothing_else_is_public():
 
 def test_missing_extra_is_one_line(monkeypatch):
     monkeypatch.setitem(sys.modules, "optax", None)
-    monkeypatch.delitem(sys.modules, "hubbub.iterative.svi", raising=False)
+    monkeypatch.delitem(sys.modules, "hubbub.analyses.iterative.svi", raising=False)
     monkeypatch.delitem(vars(hubbub), "PrivateSVI", raising=False)
     with pytest.raises(hubbub.InvalidInput, match=r"the extra `vi` must be installed for PrivateSVI, got no optax"):
         hubbub.PrivateSVI  # noqa: B018  # the access itself is the test

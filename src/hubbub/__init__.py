@@ -6,6 +6,13 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from hubbub.analyses.families.families import Bernoulli, Categorical, Gaussian, GaussianMean, PoissonRate
+    from hubbub.analyses.iterative.logistic import PrivateLogisticRegression
+    from hubbub.analyses.iterative.mixture import PrivateGaussianMixture
+    from hubbub.analyses.iterative.sgld import PrivateSGLD
+    from hubbub.analyses.iterative.svi import PrivateSVI
+    from hubbub.analyses.linear.release import RegressionRelease
+    from hubbub.analyses.rounds import Engine
     from hubbub.engines import LocalEngine, TrustedAggregator
     from hubbub.engines.network import NetworkEngine
     from hubbub.errors import (
@@ -19,23 +26,16 @@ if TYPE_CHECKING:
         UntrustworthyWarning,
     )
     from hubbub.estimators.linear_regression import PrivateLinearRegression
-    from hubbub.estimators.release import RegressionRelease
-    from hubbub.iterative.logistic import PrivateLogisticRegression
-    from hubbub.iterative.mixture import PrivateGaussianMixture
-    from hubbub.iterative.sgld import PrivateSGLD
-    from hubbub.iterative.svi import PrivateSVI
-    from hubbub.models.conjugate import Bernoulli, Categorical, Gaussian, GaussianMean, PoissonRate
-    from hubbub.models.rounds import Engine
     from hubbub.privacy import Budget, Ledger, Population, PrivacyReport, Release
 
 _HOMES = {
-    "Bernoulli": "hubbub.models.conjugate",
+    "Bernoulli": "hubbub.analyses.families.families",
     "Budget": "hubbub.privacy",
     "BudgetExceeded": "hubbub.errors",
-    "Categorical": "hubbub.models.conjugate",
-    "Engine": "hubbub.models.rounds",
-    "Gaussian": "hubbub.models.conjugate",
-    "GaussianMean": "hubbub.models.conjugate",
+    "Categorical": "hubbub.analyses.families.families",
+    "Engine": "hubbub.analyses.rounds",
+    "Gaussian": "hubbub.analyses.families.families",
+    "GaussianMean": "hubbub.analyses.families.families",
     "HubbubError": "hubbub.errors",
     "InvalidInput": "hubbub.errors",
     "Ledger": "hubbub.privacy",
@@ -43,16 +43,16 @@ _HOMES = {
     "NetworkEngine": "hubbub.engines.network",
     "OutOfDomainWarning": "hubbub.errors",
     "PerhapsReleased": "hubbub.errors",
-    "PoissonRate": "hubbub.models.conjugate",
+    "PoissonRate": "hubbub.analyses.families.families",
     "Population": "hubbub.privacy",
     "PrivacyLeakWarning": "hubbub.errors",
     "PrivacyReport": "hubbub.privacy",
-    "PrivateGaussianMixture": "hubbub.iterative.mixture",
+    "PrivateGaussianMixture": "hubbub.analyses.iterative.mixture",
     "PrivateLinearRegression": "hubbub.estimators.linear_regression",
-    "PrivateLogisticRegression": "hubbub.iterative.logistic",
-    "PrivateSGLD": "hubbub.iterative.sgld",
-    "PrivateSVI": "hubbub.iterative.svi",
-    "RegressionRelease": "hubbub.estimators.release",
+    "PrivateLogisticRegression": "hubbub.analyses.iterative.logistic",
+    "PrivateSGLD": "hubbub.analyses.iterative.sgld",
+    "PrivateSVI": "hubbub.analyses.iterative.svi",
+    "RegressionRelease": "hubbub.analyses.linear.release",
     "Release": "hubbub.privacy",
     "RoundRefused": "hubbub.errors",
     "TrustedAggregator": "hubbub.engines",

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hubbub.analyses.linear.release import RegressionRelease
 from hubbub.cli import main
-from hubbub.estimators.release import RegressionRelease
 
 GOOD = {
     "--target": "y", "--epsilon": "1", "--delta": "1e-5", "--x-bound": "1", "--y-bound": "1", "--ledger": "LEDGER",

@@ -14,12 +14,12 @@ import pytest
 
 from cli.test_study import failed, folder, run  # noqa: F401
 from hubbub.cli import contribute, main
-from hubbub.service.canonical import sign_record
 from hubbub.service.devnet import LocalComputes
-from hubbub.service.fingerprints import analyst_fingerprint, compute_fingerprint, study_fingerprint
-from hubbub.service.records import StudyRecord, read_study
-from hubbub.service.signing import SigningKey
-from hubbub.service.web import Patience, Web
+from hubbub.service.wire.canonical import sign_record
+from hubbub.service.wire.fingerprints import analyst_fingerprint, compute_fingerprint, study_fingerprint
+from hubbub.service.wire.records import StudyRecord, read_study
+from hubbub.service.wire.signing import SigningKey
+from hubbub.service.wire.web import Patience, Web
 from service.meddling import Meddling
 
 pytestmark = pytest.mark.slow

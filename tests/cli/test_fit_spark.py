@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from hubbub.cli import main
-from hubbub.engines.spark import SparkEngine
-from hubbub.engines.spark_table import SparkTable
+from hubbub.engines.spark.engine import SparkEngine
+from hubbub.engines.spark.table import SparkTable
 from hubbub.errors import OutOfDomainWarning
 from hubbub.estimators.linear_regression import PrivateLinearRegression
 from hubbub.privacy import Budget

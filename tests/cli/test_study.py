@@ -14,10 +14,10 @@ import pytest
 
 from hubbub.cli import main, study
 from hubbub.errors import InvalidInput
-from hubbub.service.canonical import sign_record
-from hubbub.service.client import rounds_of
+from hubbub.service.client.contributor import rounds_of
 from hubbub.service.devnet import LocalComputes
-from hubbub.service.web import Web
+from hubbub.service.wire.canonical import sign_record
+from hubbub.service.wire.web import Web
 from service.live import LiveStudy
 from service.meddling import says_refused, web_over
 

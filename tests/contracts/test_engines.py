@@ -10,11 +10,11 @@ from scipy import stats
 
 from conftest import FALSE_ALARM
 from hubbub import Engine
+from hubbub.analyses.iterative.logistic import JaakkolaProgram
 from hubbub.engines import LocalEngine, TrustedAggregator
 from hubbub.engines.network import NetworkEngine
-from hubbub.engines.spark import SparkEngine
+from hubbub.engines.spark.engine import SparkEngine
 from hubbub.errors import InvalidInput, OutOfDomainWarning
-from hubbub.iterative.logistic import JaakkolaProgram
 from hubbub.statistics import (
     Ball,
     Box,

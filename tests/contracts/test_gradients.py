@@ -22,7 +22,7 @@ def program() -> Program:
     import jax.numpy as jnp
     from jax import grad, nn
 
-    from hubbub.iterative.xla import compile_program
+    from hubbub.analyses.iterative.xla import compile_program
 
     def likelihood(w, row):
         logit = jnp.dot(row[:-1], w)

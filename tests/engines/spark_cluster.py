@@ -16,9 +16,9 @@ from pathlib import Path
 
 import numpy as np
 
-from hubbub.engines.spark import SparkEngine
-from hubbub.engines.spark_session import local_session
-from hubbub.engines.spark_table import SparkTable
+from hubbub.engines.spark.engine import SparkEngine
+from hubbub.engines.spark.session import local_session
+from hubbub.engines.spark.table import SparkTable
 from hubbub.statistics import Means
 
 FOLDER = Path(sys.argv[1])

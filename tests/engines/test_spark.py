@@ -18,13 +18,13 @@ import pytest
 from scipy import stats
 
 from conftest import FALSE_ALARM
+from hubbub.analyses.linear.scaled import fit_scaled
 from hubbub.engines import LocalEngine, spark
-from hubbub.engines.spark import SparkEngine, only_record, summed, tree_widths
-from hubbub.engines.spark_table import SparkTable
-from hubbub.engines.spark_task import Record, ShareOut, added
+from hubbub.engines.spark.engine import SparkEngine, only_record, summed, tree_widths
+from hubbub.engines.spark.table import SparkTable
+from hubbub.engines.spark.task import Record, ShareOut, added
 from hubbub.errors import InvalidInput, OutOfDomainWarning, RoundRefused
 from hubbub.estimators.linear_regression import PrivateLinearRegression
-from hubbub.models.scaled import fit_scaled
 from hubbub.securesum import combine
 from hubbub.statistics import Box, Means
 from spark_support import shared_session
@@ -386,7 +386,7 @@ def test_what_an_estimator_cannot_do_with_a_table_is_one_line(session, options: 
 
 
 def error_of(code: str, **environment: str) -> str:
-    program = f"import numpy as np\n{code}\nfrom hubbub.engines.spark import SparkEngine\nfrom hubbub.statistics import Means\n"
+    program = f"import numpy as np\n{code}\nfrom hubbub.engines.spark.engine import SparkEngine\nfrom hubbub.statistics import Means\n"
     program += "from hubbub.errors import HubbubError\n"
     program += (
         "try: SparkEngine().private_sum(np.ones((5, 1)), Means((1.0,)), 1.0)\nexcept HubbubError as error: print(error)"

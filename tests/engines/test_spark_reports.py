@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hubbub.engines.spark_reports import _called_in_spark, mark, sum_reports
+from hubbub.engines.spark.reports import _called_in_spark, mark, sum_reports
 from hubbub.errors import InvalidInput, RoundRefused
 from hubbub.privacy import Population
 from hubbub.randomness import Randomness

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from hubbub.engines import LocalEngine, local
-from hubbub.engines.workers import POOL, Workers
+from hubbub.engines.local.pool import POOL, Workers
 from hubbub.errors import HubbubError, InvalidInput, OutOfDomainWarning
 from hubbub.statistics import Means
 
@@ -146,7 +146,7 @@ def test_what_is_not_finite_counts_as_zero_and_the_parent_is_told_how_many():
 
 def test_workers_end_with_their_parent():
     code = (
-        "import os, time; from hubbub.engines import LocalEngine; from hubbub.engines.workers import POOL\n"
+        "import os, time; from hubbub.engines import LocalEngine; from hubbub.engines.local.pool import POOL\n"
         "LocalEngine(workers=2).warm_up()\n"
         "print(*[link.process.pid for link in POOL._workers._links], flush=True)\n"
         "time.sleep(60)"

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from hubbub import Budget, Ledger, LocalEngine, PrivateLinearRegression
+from hubbub.analyses.linear.release import RegressionRelease
+from hubbub.analyses.linear.tuning import record
 from hubbub.errors import UntrustworthyWarning
-from hubbub.estimators.release import RegressionRelease
-from hubbub.models.tuning import record
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hubbub import Budget, InvalidInput, LocalEngine, PrivateLinearRegression
-from hubbub.estimators.release import RegressionRelease
+from hubbub.analyses.linear.release import RegressionRelease
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ import pytest
 from joblib import Parallel, delayed
 
 from hubbub import Bernoulli, Budget, Ledger, LocalEngine, PrivateLinearRegression, PrivateLogisticRegression
-from hubbub.engines.workers import POOL
+from hubbub.engines.local.pool import POOL
 from hubbub.errors import HubbubError, InvalidInput
 from hubbub.privacy import blocks, current_ledger
 

@@ -22,7 +22,7 @@ from hubbub.securesum import (
     expand_seed,
     pack,
 )
-from hubbub.securesum.codec import unpack
+from hubbub.securesum.wire.codec import unpack
 
 V1 = Path(__file__).parent.parent / "vectors" / "v1"
 SHARES = json.loads((V1 / "shares.json").read_text())

@@ -77,7 +77,7 @@ def test_a_message_is_plain_aes_256_gcm():
 
 def test_an_opening_of_the_wrong_length_is_refused():
     from hubbub.securesum import sessions
-    from hubbub.securesum.sealing import seal_bytes
+    from hubbub.securesum.seal.hpke import seal_bytes
 
     key = PrivateKey.generate()
     short = seal_bytes(bytes(16), key.public(), sessions._info(CONTEXT.study, CONTEXT.client, CONTEXT.compute))

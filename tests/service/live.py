@@ -10,13 +10,13 @@ import numpy as np
 from prometheus_client.parser import text_string_to_metric_families
 
 from hubbub.privacy import Budget, Population
-from hubbub.service.analyst import Analyst, find_compute, make_tokens, new_study
-from hubbub.service.client import Contributor
+from hubbub.service.analyst.analyst import Analyst, find_compute, make_tokens, new_study
+from hubbub.service.client.contributor import Contributor
+from hubbub.service.client.outbox import Outbox
 from hubbub.service.devnet import LocalComputes
-from hubbub.service.outbox import Outbox
-from hubbub.service.records import RoundRecord
-from hubbub.service.signing import SigningKey
-from hubbub.service.web import Patience, Web
+from hubbub.service.wire.records import RoundRecord
+from hubbub.service.wire.signing import SigningKey
+from hubbub.service.wire.web import Patience, Web
 from hubbub.statistics import Means
 
 STATISTIC = Means((64.0, 64.0))

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import httpx
 
-from hubbub.service.problems import Problem
-from hubbub.service.web import Patience, Web
+from hubbub.service.wire.problems import Problem
+from hubbub.service.wire.web import Patience, Web
 
 Answer = Callable[[httpx.Request], httpx.Response | None]
 

@@ -12,17 +12,18 @@ from hubbub.privacy import Budget, Population
 from hubbub.randomness import Randomness
 from hubbub.roles import combine_sums, contribute, plan_round
 from hubbub.securesum import PrivateKey, Session, encode_report, start_session
-from hubbub.service import agreement, matching, node
-from hubbub.service.canonical import digest, sign_record, stamp
-from hubbub.service.endings import CloseRecord
-from hubbub.service.messages import ENROL, decode_sum, enrol_parts, token_digest, token_for
-from hubbub.service.node import Limits, Node, NodeKeys
-from hubbub.service.records import ClientRecord, ComputeRecord, InvitationRecord, RoundRecord, StudyRecord
-from hubbub.service.signing import SigningKey
-from hubbub.service.store import Store
-from hubbub.service.trust import Trust
-from hubbub.service.uploads import Outcome, Upload, accept_uploads
-from hubbub.service.vault import Vault
+from hubbub.service.node import agreement, matching
+from hubbub.service.node import compute as node
+from hubbub.service.node.compute import Limits, Node, NodeKeys
+from hubbub.service.node.store import Store
+from hubbub.service.node.trust import Trust
+from hubbub.service.node.uploads import Outcome, Upload, accept_uploads
+from hubbub.service.node.vault import Vault
+from hubbub.service.wire.canonical import digest, sign_record, stamp
+from hubbub.service.wire.endings import CloseRecord
+from hubbub.service.wire.messages import ENROL, decode_sum, enrol_parts, token_digest, token_for
+from hubbub.service.wire.records import ClientRecord, ComputeRecord, InvitationRecord, RoundRecord, StudyRecord
+from hubbub.service.wire.signing import SigningKey
 from hubbub.statistics import Means
 
 N, T, M = 6, 1, 3

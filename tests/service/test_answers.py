@@ -11,13 +11,13 @@ from pathlib import Path
 import httpx
 import pytest
 
-from hubbub.service.analyst import Analyst
-from hubbub.service.caretaker import Caretaker
-from hubbub.service.client import rounds_of
-from hubbub.service.peers import Peers
-from hubbub.service.problems import Problem, problem_from
-from hubbub.service.trust import Trust
-from hubbub.service.web import MOST_ANSWER, MOST_LIST, Patience, Web
+from hubbub.service.analyst.analyst import Analyst
+from hubbub.service.client.contributor import rounds_of
+from hubbub.service.node.caretaker import Caretaker
+from hubbub.service.node.peers import Peers
+from hubbub.service.node.trust import Trust
+from hubbub.service.wire.problems import Problem, problem_from
+from hubbub.service.wire.web import MOST_ANSWER, MOST_LIST, Patience, Web
 from service.stage import M, Stage, make_stage
 
 CHUNK = 1 << 16

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from hubbub.errors import InvalidInput
-from hubbub.service import agreement
-from hubbub.service.analyst import Analyst
-from hubbub.service.answers import REQUEST_SECONDS, check_reader
-from hubbub.service.canonical import digest, sign_record, stamp
+from hubbub.service.analyst.analyst import Analyst
 from hubbub.service.devnet import LocalComputes
-from hubbub.service.endings import SumRequestRecord
-from hubbub.service.records import RoundRecord
-from hubbub.service.signing import SigningKey
+from hubbub.service.node import agreement
+from hubbub.service.node.answers import REQUEST_SECONDS, check_reader
+from hubbub.service.wire.canonical import digest, sign_record, stamp
+from hubbub.service.wire.endings import SumRequestRecord
+from hubbub.service.wire.records import RoundRecord
+from hubbub.service.wire.signing import SigningKey
 from service.live import LiveStudy
 from service.stage import M, Stage, make_stage
 from service.test_node import code_of

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from hubbub.service.bodies import Bodies
-from hubbub.service.door import Guest, Guests, origin_of
-from hubbub.service.problems import Problem
+from hubbub.service.node.bodies import Bodies
+from hubbub.service.node.door import Guest, Guests, origin_of
+from hubbub.service.wire.problems import Problem
 
 TYPE = "application/octet-stream"
 HEADERS = [(b"content-type", TYPE.encode())]

@@ -16,15 +16,15 @@ import httpx
 import pytest
 from sqlalchemy import select
 
-from hubbub.service import agreement, matching, tables
-from hubbub.service import store as db
-from hubbub.service.app import create_app
-from hubbub.service.canonical import digest, read_signed, sign_record
-from hubbub.service.caretaker import Caretaker
-from hubbub.service.endings import AgreementRecord, RosterRecord
-from hubbub.service.messages import decode_sum
-from hubbub.service.problems import Problem
-from hubbub.service.records import RoundRecord
+from hubbub.service.node import agreement, matching, tables
+from hubbub.service.node import store as db
+from hubbub.service.node.app import create_app
+from hubbub.service.node.caretaker import Caretaker
+from hubbub.service.wire.canonical import digest, read_signed, sign_record
+from hubbub.service.wire.endings import AgreementRecord, RosterRecord
+from hubbub.service.wire.messages import decode_sum
+from hubbub.service.wire.problems import Problem
+from hubbub.service.wire.records import RoundRecord
 from service.stage import M, N, Stage, make_stage
 
 CHEATER = 2

@@ -14,14 +14,15 @@ from sqlalchemy import select
 from hubbub.privacy import Budget, noise_multiplier
 from hubbub.roles import add_shares
 from hubbub.securesum import Context, decode_share, join_session
-from hubbub.securesum.codec import share_sizes
-from hubbub.service import agreement, answers, node, tables
-from hubbub.service import store as db
-from hubbub.service.canonical import digest, sign_record
-from hubbub.service.problems import Problem
-from hubbub.service.records import RoundRecord
-from hubbub.service.store import Store
-from hubbub.service.vault import Vault
+from hubbub.securesum.wire.codec import share_sizes
+from hubbub.service.node import agreement, answers, tables
+from hubbub.service.node import compute as node
+from hubbub.service.node import store as db
+from hubbub.service.node.store import Store
+from hubbub.service.node.vault import Vault
+from hubbub.service.wire.canonical import digest, sign_record
+from hubbub.service.wire.problems import Problem
+from hubbub.service.wire.records import RoundRecord
 from service.stage import M, Person, Stage, make_stage
 
 

@@ -18,15 +18,15 @@ import pytest
 from sqlalchemy import NullPool, create_engine, select, text
 
 from hubbub.errors import PerhapsReleased, RoundRefused
-from hubbub.service import agreement, tables
-from hubbub.service.canonical import digest, sign_record
 from hubbub.service.devnet import LocalCompute, LocalComputes
-from hubbub.service.endings import CloseRecord
-from hubbub.service.faults import VARIABLE
-from hubbub.service.node import Limits
-from hubbub.service.problems import Problem
-from hubbub.service.uploads import Taken
-from hubbub.service.web import Web
+from hubbub.service.node import agreement, tables
+from hubbub.service.node.compute import Limits
+from hubbub.service.node.faults import VARIABLE
+from hubbub.service.node.uploads import Taken
+from hubbub.service.wire.canonical import digest, sign_record
+from hubbub.service.wire.endings import CloseRecord
+from hubbub.service.wire.problems import Problem
+from hubbub.service.wire.web import Web
 from service.live import LiveStudy, N
 from service.postgres import PrivatePostgres
 from service.stage import M, make_stage

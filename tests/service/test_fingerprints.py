@@ -9,7 +9,7 @@ import pytest
 
 from hubbub.errors import InvalidInput
 from hubbub.securesum import PublicKey
-from hubbub.service.fingerprints import (
+from hubbub.service.wire.fingerprints import (
     Pins,
     analyst_fingerprint,
     compute_fingerprint,

@@ -12,12 +12,13 @@ import pytest
 from sqlalchemy import update
 from sqlalchemy.exc import OperationalError
 
-from hubbub.service import agreement, health, node, tables
-from hubbub.service import store as db
-from hubbub.service.app import create_app
-from hubbub.service.canonical import digest, sign_record
-from hubbub.service.caretaker import Caretaker
-from hubbub.service.store import Store
+from hubbub.service.node import agreement, health, tables
+from hubbub.service.node import compute as node
+from hubbub.service.node import store as db
+from hubbub.service.node.app import create_app
+from hubbub.service.node.caretaker import Caretaker
+from hubbub.service.node.store import Store
+from hubbub.service.wire.canonical import digest, sign_record
 from service.stage import M, Stage, make_stage
 
 

@@ -12,16 +12,16 @@ import pytest
 
 from hubbub.errors import InvalidInput
 from hubbub.securesum import pack
-from hubbub.service import node
-from hubbub.service import store as db
-from hubbub.service.canonical import digest, sign_record
-from hubbub.service.caretaker import Caretaker
-from hubbub.service.client import Contributor
-from hubbub.service.inbox import Inbox
-from hubbub.service.outbox import Outbox
-from hubbub.service.problems import Problem, problem_from
-from hubbub.service.uploads import Taken
-from hubbub.service.web import Web
+from hubbub.service.client.contributor import Contributor
+from hubbub.service.client.outbox import Outbox
+from hubbub.service.node import compute as node
+from hubbub.service.node import store as db
+from hubbub.service.node.caretaker import Caretaker
+from hubbub.service.node.inbox import Inbox
+from hubbub.service.node.uploads import Taken
+from hubbub.service.wire.canonical import digest, sign_record
+from hubbub.service.wire.problems import Problem, problem_from
+from hubbub.service.wire.web import Web
 from hubbub.statistics import Means
 from hubbub.statistics.preparation import check_steps, prepare
 from service.stage import M, N, Person, Stage, make_stage

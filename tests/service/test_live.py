@@ -20,17 +20,17 @@ from hubbub.privacy import Budget, split
 from hubbub.randomness import Randomness
 from hubbub.roles import contribute
 from hubbub.securesum import Report, Session, encode_report, join_reports, start_session
-from hubbub.service.canonical import digest, sign_record
-from hubbub.service.client import current_round, send_together, what_leaves
+from hubbub.service.client.contributor import current_round, send_together, what_leaves
+from hubbub.service.client.outbox import Outbox
 from hubbub.service.devnet import LocalComputes
-from hubbub.service.endings import RosterRecord
-from hubbub.service.messages import REPORT_TYPE
-from hubbub.service.node import Limits
-from hubbub.service.outbox import Outbox
-from hubbub.service.problems import Problem
-from hubbub.service.signing import SigningKey
-from hubbub.service.store import Store
-from hubbub.service.web import Patience, Unreachable, Web
+from hubbub.service.node.compute import Limits
+from hubbub.service.node.store import Store
+from hubbub.service.wire.canonical import digest, sign_record
+from hubbub.service.wire.endings import RosterRecord
+from hubbub.service.wire.messages import REPORT_TYPE
+from hubbub.service.wire.problems import Problem
+from hubbub.service.wire.signing import SigningKey
+from hubbub.service.wire.web import Patience, Unreachable, Web
 from service.live import LiveStudy, N
 from service.postgres import PrivatePostgres
 
@@ -379,10 +379,10 @@ class Blocker:
 sys.meta_path.insert(0, Blocker())
 from pathlib import Path
 import numpy as np
-from hubbub.service.client import Contributor
-from hubbub.service.outbox import Outbox
-from hubbub.service.records import read_study
-from hubbub.service.web import Web
+from hubbub.service.client.contributor import Contributor
+from hubbub.service.client.outbox import Outbox
+from hubbub.service.wire.records import read_study
+from hubbub.service.wire.web import Web
 study = read_study(Path(sys.argv[1]).read_bytes())
 client = Contributor(study, "c0", Outbox(sys.argv[2]), Web.open())
 client.enrol(bytes.fromhex(sys.argv[3]))

@@ -15,15 +15,16 @@ from sqlalchemy import func, select
 
 from hubbub.privacy import Budget, Population, epsilon_spent
 from hubbub.securesum import PrivateKey, start_session
-from hubbub.service import known, node, tables
-from hubbub.service import store as db
-from hubbub.service.app import create_app
-from hubbub.service.canonical import canonical, digest, sign_record
 from hubbub.service.devnet import LocalComputes
-from hubbub.service.problems import Problem
-from hubbub.service.records import ClientRecord, ComputeRecord, InvitationRecord, StudyRecord
-from hubbub.service.shared import Shared
-from hubbub.service.turns import Turns
+from hubbub.service.node import compute as node
+from hubbub.service.node import known, tables
+from hubbub.service.node import store as db
+from hubbub.service.node.app import create_app
+from hubbub.service.node.shared import Shared
+from hubbub.service.node.turns import Turns
+from hubbub.service.wire.canonical import canonical, digest, sign_record
+from hubbub.service.wire.problems import Problem
+from hubbub.service.wire.records import ClientRecord, ComputeRecord, InvitationRecord, StudyRecord
 from service.live import LiveStudy
 from service.stage import N, Person, Stage, make_stage
 from service.test_node import code_of

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from hubbub.service.metrics import CONTENT_TYPE, Counts, prometheus
-from hubbub.service.problems import KINDS
-from hubbub.service.store import Store
-from hubbub.service.tables import STATES
+from hubbub.service.node.metrics import CONTENT_TYPE, Counts, prometheus
+from hubbub.service.node.store import Store
+from hubbub.service.node.tables import STATES
+from hubbub.service.wire.problems import KINDS
 
 HEADS = [
     "# HELP hubbub_studies Registered studies.",

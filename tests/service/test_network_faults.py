@@ -12,12 +12,12 @@ import httpx
 import numpy as np
 import pytest
 
-from hubbub.service.client import Contributor
+from hubbub.service.client.contributor import Contributor
+from hubbub.service.client.outbox import Outbox
 from hubbub.service.devnet import LocalComputes
-from hubbub.service.messages import REPORT_TYPE
-from hubbub.service.node import Limits
-from hubbub.service.outbox import Outbox
-from hubbub.service.web import Web
+from hubbub.service.node.compute import Limits
+from hubbub.service.wire.messages import REPORT_TYPE
+from hubbub.service.wire.web import Web
 from service.live import LiveStudy, N
 
 pytestmark = pytest.mark.slow

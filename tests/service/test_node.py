@@ -13,16 +13,17 @@ from hubbub.errors import InvalidInput
 from hubbub.privacy import Budget, EarlyPopulation, GaussianEvent, SampledGaussianEvent, fits, split
 from hubbub.privacy.accountant import sampled_multiplier
 from hubbub.securesum import Frame
-from hubbub.service import agreement, node, status, tables
-from hubbub.service import store as db
-from hubbub.service.canonical import digest, read_signed, sign_record, stamp
-from hubbub.service.endings import CloseRecord, RosterRecord
-from hubbub.service.known import Known
-from hubbub.service.metrics import Counts
-from hubbub.service.problems import Problem
-from hubbub.service.records import EarlyStudyRecord
-from hubbub.service.signing import SigningKey
-from hubbub.service.uploads import Taken, accept_uploads
+from hubbub.service.node import agreement, status, tables
+from hubbub.service.node import compute as node
+from hubbub.service.node import store as db
+from hubbub.service.node.known import Known
+from hubbub.service.node.metrics import Counts
+from hubbub.service.node.uploads import Taken, accept_uploads
+from hubbub.service.wire.canonical import digest, read_signed, sign_record, stamp
+from hubbub.service.wire.endings import CloseRecord, RosterRecord
+from hubbub.service.wire.problems import Problem
+from hubbub.service.wire.records import EarlyStudyRecord
+from hubbub.service.wire.signing import SigningKey
 from hubbub.statistics import Clipped, Means
 from hubbub.statistics.clipped import installed
 from service.stage import M, N, Person, Stage, make_stage
@@ -194,7 +195,7 @@ def test_many_strangers_in_a_batch_cost_one_look(stage: Stage, monkeypatch: pyte
 
 def test_a_small_memory_costs_time_and_nothing_else(stage: Stage, monkeypatch: pytest.MonkeyPatch):
     """Members are forgotten where there are too many, the oldest first, and read again from the store."""
-    monkeypatch.setattr("hubbub.service.known._MOST_MEMBERS", 2)
+    monkeypatch.setattr("hubbub.service.node.known._MOST_MEMBERS", 2)
     record, known = stage.round(multiplier=0.0), stage.nodes[0].known
     study = stage.upload(record).study
     stage.open(record)

@@ -13,9 +13,9 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from hubbub.service.app import ROUTES
 from hubbub.service.devnet import LocalComputes
-from hubbub.service.openapi import OPERATIONS, Operation, describe
+from hubbub.service.node.app import ROUTES
+from hubbub.service.node.openapi import OPERATIONS, Operation, describe
 
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 SCHEMA = schemathesis.openapi.from_dict(describe())

@@ -17,7 +17,7 @@ from selenium.webdriver.support.ui import WebDriverWait
 
 from hubbub.privacy import Budget, split
 from hubbub.service.devnet import LocalComputes
-from hubbub.service.records import RoundRecord
+from hubbub.service.wire.records import RoundRecord
 from service.live import LiveStudy
 
 pytestmark = pytest.mark.slow

@@ -11,12 +11,12 @@ import pytest
 from hubbub.errors import InvalidInput
 from hubbub.privacy import Budget, Population
 from hubbub.securesum import PublicKey
-from hubbub.service.canonical import canonical, digest, read_signed, sign_record
-from hubbub.service.client import promise
-from hubbub.service.endings import RosterRecord
-from hubbub.service.messages import token_digest, token_for
-from hubbub.service.records import ComputeRecord, RoundRecord, StudyRecord, read_study
-from hubbub.service.signing import SigningKey, verified
+from hubbub.service.client.contributor import promise
+from hubbub.service.wire.canonical import canonical, digest, read_signed, sign_record
+from hubbub.service.wire.endings import RosterRecord
+from hubbub.service.wire.messages import token_digest, token_for
+from hubbub.service.wire.records import ComputeRecord, RoundRecord, StudyRecord, read_study
+from hubbub.service.wire.signing import SigningKey, verified
 
 ANALYST = SigningKey(bytes(range(32)))
 COMPUTES = tuple(

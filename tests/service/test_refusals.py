@@ -14,14 +14,14 @@ from hubbub import Bernoulli, Ledger
 from hubbub.engines.network import NetworkEngine
 from hubbub.errors import InvalidInput, PerhapsReleased, RoundRefused
 from hubbub.privacy import Budget, split
-from hubbub.service import agreement
-from hubbub.service.answers import signed_refusal
-from hubbub.service.canonical import check_signature, digest, read_signed, sign_record
 from hubbub.service.devnet import LocalComputes
-from hubbub.service.endings import RefusalRecord
-from hubbub.service.refusals import unsigned
-from hubbub.service.signing import SigningKey
-from hubbub.service.web import Patience, Web
+from hubbub.service.node import agreement
+from hubbub.service.node.answers import signed_refusal
+from hubbub.service.wire.canonical import check_signature, digest, read_signed, sign_record
+from hubbub.service.wire.endings import RefusalRecord
+from hubbub.service.wire.refusals import unsigned
+from hubbub.service.wire.signing import SigningKey
+from hubbub.service.wire.web import Patience, Web
 from service.live import LiveStudy
 from service.meddling import Answer, at, problem, says_refused, web_over
 from service.stage import M, Stage, make_stage

@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 from hubbub.service.devnet import LocalCompute, LocalComputes
-from hubbub.service.node import Limits
+from hubbub.service.node.compute import Limits
 
 pytestmark = [
     pytest.mark.slow,

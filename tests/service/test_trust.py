@@ -11,15 +11,15 @@ import pytest
 from hubbub.cli import main
 from hubbub.errors import InvalidInput
 from hubbub.privacy import Population
-from hubbub.service import node
-from hubbub.service.canonical import sign_record, stamp
-from hubbub.service.config import init_compute, read_config, read_keys
-from hubbub.service.node import Node
-from hubbub.service.problems import Problem
-from hubbub.service.records import ComputeRecord, check_origin
-from hubbub.service.serve import serve
-from hubbub.service.signing import SigningKey
-from hubbub.service.trust import Named, Trust, read_trust, write_trust
+from hubbub.service.node import compute as node
+from hubbub.service.node.compute import Node
+from hubbub.service.node.config import init_compute, read_config, read_keys
+from hubbub.service.node.serve import serve
+from hubbub.service.node.trust import Named, Trust, read_trust, write_trust
+from hubbub.service.wire.canonical import sign_record, stamp
+from hubbub.service.wire.problems import Problem
+from hubbub.service.wire.records import ComputeRecord, check_origin
+from hubbub.service.wire.signing import SigningKey
 from service.stage import M, Stage, make_stage
 
 

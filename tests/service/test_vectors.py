@@ -10,10 +10,10 @@ import pytest
 
 from hubbub.errors import InvalidInput, MalformedMessage
 from hubbub.privacy import EarlyPopulation
-from hubbub.service.canonical import check_signature, digest, read_signed, sign_record
-from hubbub.service.endings import CloseRecord, RosterRecord
-from hubbub.service.messages import decode_sum
-from hubbub.service.records import EarlyStudyRecord, InvitationRecord, RoundRecord, read_study
+from hubbub.service.wire.canonical import check_signature, digest, read_signed, sign_record
+from hubbub.service.wire.endings import CloseRecord, RosterRecord
+from hubbub.service.wire.messages import decode_sum
+from hubbub.service.wire.records import EarlyStudyRecord, InvitationRecord, RoundRecord, read_study
 from vectors.make_service_v2 import ANALYST, COMPUTE, PATH, content, records
 
 VECTORS = json.loads(PATH.read_text())

@@ -13,17 +13,17 @@ import numpy as np
 from hubbub.privacy import Budget, Population
 from hubbub.roles import ComputeSum, Turnout, plan_round
 from hubbub.securesum import PublicKey
-from hubbub.service.canonical import digest, sign_record
-from hubbub.service.endings import AgreementRecord, CloseRecord, RefusalRecord, RosterRecord, SumRequestRecord
-from hubbub.service.messages import (
+from hubbub.service.wire.canonical import digest, sign_record
+from hubbub.service.wire.endings import AgreementRecord, CloseRecord, RefusalRecord, RosterRecord, SumRequestRecord
+from hubbub.service.wire.messages import (
     ENROL,
     encode_sum,
     enrol_parts,
     token_digest,
     token_for,
 )
-from hubbub.service.records import ClientRecord, ComputeRecord, InvitationRecord, RoundRecord, StudyRecord
-from hubbub.service.signing import SigningKey
+from hubbub.service.wire.records import ClientRecord, ComputeRecord, InvitationRecord, RoundRecord, StudyRecord
+from hubbub.service.wire.signing import SigningKey
 from hubbub.statistics import Means
 from hubbub.statistics.preparation import clip, shift
 

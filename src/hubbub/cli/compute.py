@@ -14,8 +14,8 @@ from hubbub.securesum import SuiteName
 def init(folder: Path, name: str | None, listen: str, database: str, suite: SuiteName, json: bool) -> None:
     """Write keys and configuration, and say what to give to analysts."""
     with needs_service():
-        from hubbub.service.config import init_compute, read_config, read_keys
-        from hubbub.service.fingerprints import key_fingerprint
+        from hubbub.service.node.config import init_compute, read_config, read_keys
+        from hubbub.service.wire.fingerprints import key_fingerprint
     config = init_compute(folder, name or folder.resolve().name, listen, database=database, suite=suite)
     keys = read_keys(read_config(config).keys)
     verify_key, found = keys.sign.public().hex(), key_fingerprint(keys.seal.public(), keys.sign.public())
@@ -41,10 +41,10 @@ def trust(
 ) -> None:  # fmt: skip
     """Add a key to those that the Compute trusts, or take it away, or show them all."""
     with needs_service():
-        from hubbub.service.canonical import hexed, text
-        from hubbub.service.config import read_config
-        from hubbub.service.signing import KEY_BYTES
-        from hubbub.service.trust import read_trust, write_trust
+        from hubbub.service.node.config import read_config
+        from hubbub.service.node.trust import read_trust, write_trust
+        from hubbub.service.wire.canonical import hexed, text
+        from hubbub.service.wire.signing import KEY_BYTES
     path = read_config(config).trust
     named = read_trust(path)
     if show != (key is None) or (remove and peer is not None):
@@ -70,16 +70,16 @@ def trust(
 def serve(config: Path) -> None:
     """Serve until stopped."""
     with needs_service():
-        from hubbub.service import serve as server
+        from hubbub.service.node import serve as server
     server.serve(config)
 
 
 def status(url: str, authority: Path | None, json: bool) -> None:
     """Ask a Compute, and print what it says."""
     with needs_service():
-        from hubbub.service.canonical import read_json
-        from hubbub.service.problems import one_line
-        from hubbub.service.web import MOST_LIST, Patience, Web
+        from hubbub.service.wire.canonical import read_json
+        from hubbub.service.wire.problems import one_line
+        from hubbub.service.wire.web import MOST_LIST, Patience, Web
     web = Web.open(None if authority is None else str(authority), Patience(total=5.0))
     content: dict[str, Any] = read_json(web.get(f"{url.rstrip('/')}/v1/status", most=MOST_LIST).content)
     if not isinstance(content, dict) or not {"name", "studies"} <= set(content):

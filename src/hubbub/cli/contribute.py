@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
+from hubbub.analyses.linear.scaled import LABELS
 from hubbub.arrays import Floats
 from hubbub.cli.extras import needs_service
 from hubbub.cli.output import errors, print_json
@@ -18,12 +19,11 @@ from hubbub.cli.study import signed_study, web_to
 from hubbub.cli.table import not_numbers, read_table
 from hubbub.errors import InvalidInput, OutOfDomainWarning
 from hubbub.estimators.staged import RegressionPlan
-from hubbub.models.scaled import LABELS
 
 if TYPE_CHECKING:
-    from hubbub.service.client import Contributor
-    from hubbub.service.fingerprints import Pins
-    from hubbub.service.records import RoundRecord, StudyRecord
+    from hubbub.service.client.contributor import Contributor
+    from hubbub.service.wire.fingerprints import Pins
+    from hubbub.service.wire.records import RoundRecord, StudyRecord
 
 TOKEN = "HUBBUB_TOKEN"
 """The environment variable that may hold the token."""
@@ -44,10 +44,10 @@ def contribute(
 ) -> None:  # fmt: skip
     """Take part in this round, or in all rounds as they open. Before the yes no Compute learns the client's name."""
     with needs_service():
-        from hubbub.service.client import Contributor
-        from hubbub.service.fingerprints import Pins
-        from hubbub.service.outbox import Outbox
-        from hubbub.service.records import check_client_name
+        from hubbub.service.client.contributor import Contributor
+        from hubbub.service.client.outbox import Outbox
+        from hubbub.service.wire.fingerprints import Pins
+        from hubbub.service.wire.records import check_client_name
     study, pins = signed_study(file), Pins.of(*expected)
     pins.check(study)
     rows = _rows(data, list(RegressionPlan.of(study.model).columns))
@@ -110,7 +110,7 @@ def _check_token(person: Contributor, secret: bytes | None, yes: bool) -> None:
 
 def _confirm(person: Contributor, record: RoundRecord, rows: Floats, pins: Pins, yes: bool, follow: bool) -> None:
     """The consent screen, and the question."""
-    from hubbub.service.client import promise
+    from hubbub.service.client.contributor import promise
 
     study = person.study
     unlike = "as you agreed before" if person.consented() else "not compared"
@@ -145,7 +145,7 @@ def _ask() -> None:
 
 def _parties(study: StudyRecord, pins: Pins, unlike: str) -> list[str]:
     """The study, the analyst and the Computes, each with its fingerprint and whether it is the one expected."""
-    from hubbub.service.fingerprints import analyst_fingerprint, compute_fingerprint, study_fingerprint
+    from hubbub.service.wire.fingerprints import analyst_fingerprint, compute_fingerprint, study_fingerprint
 
     whole = pins.study is not None  # the study's fingerprint covers the keys of all parties
     same = "as you expect"
@@ -162,7 +162,7 @@ def _parties(study: StudyRecord, pins: Pins, unlike: str) -> list[str]:
 
 
 def _leaves(person: Contributor, record: RoundRecord, rows: Floats) -> list[str]:
-    from hubbub.service.client import what_leaves
+    from hubbub.service.client.contributor import what_leaves
 
     return what_leaves(record, record.checked(person.study), rows)
 

@@ -7,15 +7,15 @@ from typing import Any, Literal
 import numpy as np
 from rich.table import Table
 
+from hubbub.analyses.linear.boxed import DEVIATIONS_SHARE
+from hubbub.analyses.linear.forecast import Forecast, advice, forecast
+from hubbub.analyses.linear.scaled import choose_ball, column_statistic, shares
+from hubbub.analyses.linear.thresholds import find_thresholds
 from hubbub.cli.cover import Cover
 from hubbub.cli.output import console, print_json
 from hubbub.cli.table import parse_ranges
 from hubbub.engines import LocalEngine
 from hubbub.errors import invalid
-from hubbub.models.forecast import Forecast, advice, forecast
-from hubbub.models.linear_regression import DEVIATIONS_SHARE
-from hubbub.models.scaled import choose_ball, column_statistic, shares
-from hubbub.models.thresholds import find_thresholds
 from hubbub.privacy import Budget, Population, split
 from hubbub.randomness import Randomness
 from hubbub.roles import RoundPlan, Study, contribute

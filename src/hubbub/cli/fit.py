@@ -12,18 +12,18 @@ from typing import Any, Literal
 
 import numpy as np
 
+from hubbub.analyses.linear.forecast import advice, forecast
+from hubbub.analyses.rounds import Engine
 from hubbub.cli.cover import Cover
 from hubbub.cli.model import plot_model, print_model
 from hubbub.cli.output import PICTURES, check_distinct, check_writable, console, errors, print_json, progress
 from hubbub.cli.table import CsvOrParquet, parse_numbers, parse_ranges, read_table
 from hubbub.engines import LocalEngine
-from hubbub.engines.spark import SparkEngine
-from hubbub.engines.spark_table import SparkTable
+from hubbub.engines.spark.engine import SparkEngine
+from hubbub.engines.spark.table import SparkTable
 from hubbub.errors import InvalidInput, invalid
 from hubbub.estimators.linear_regression import Method, PosteriorKind, PrivateLinearRegression
 from hubbub.estimators.stored import StoredModel
-from hubbub.models.forecast import advice, forecast
-from hubbub.models.rounds import Engine
 from hubbub.privacy import Budget, Ledger
 
 EngineName = Literal["local", "spark"]

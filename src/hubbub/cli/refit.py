@@ -10,11 +10,11 @@ from numpy.linalg import LinAlgError
 from rich.table import Table
 from rich.text import Text
 
+from hubbub.analyses.linear.release import RegressionRelease
 from hubbub.cli.model import plot_model, print_model
 from hubbub.cli.output import PICTURES, check_distinct, check_writable, console, print_json
 from hubbub.cli.table import parse_numbers, split_names
 from hubbub.errors import InvalidInput, invalid
-from hubbub.estimators.release import RegressionRelease
 from hubbub.estimators.stored import INTERVALS, StoredModel
 from hubbub.privacy import Budget
 

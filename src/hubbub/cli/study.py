@@ -22,17 +22,17 @@ from hubbub.estimators.stored import INTERVALS, StoredModel
 from hubbub.privacy import Budget, Release
 
 if TYPE_CHECKING:
-    from hubbub.service.analyst import Analyst
-    from hubbub.service.records import StudyRecord
-    from hubbub.service.signing import SigningKey
-    from hubbub.service.web import Web
+    from hubbub.service.analyst.analyst import Analyst
+    from hubbub.service.wire.records import StudyRecord
+    from hubbub.service.wire.signing import SigningKey
+    from hubbub.service.wire.web import Web
 
 
 def show_key(file: Path, json: bool) -> None:
     """Make the analyst's key where there is none; print the public part."""
     with needs_service():
-        from hubbub.service.config import write_secret
-        from hubbub.service.signing import SigningKey
+        from hubbub.service.node.config import write_secret
+        from hubbub.service.wire.signing import SigningKey
     if not file.exists():
         write_secret(file, {"sign": SigningKey.generate().data.hex()})
     public = _read_key(file).public().hex()
@@ -43,11 +43,11 @@ def show_key(file: Path, json: bool) -> None:
 def create(source: Path, key_file: Path | None, out: Path | None, authority: Path | None, json: bool) -> None:
     """Ask the Computes for their keys, sign the study, write it with the clients' tokens (and a new key, if any)."""
     with needs_service():
-        from hubbub.service.analyst import make_tokens, new_study
-        from hubbub.service.canonical import sign_record
-        from hubbub.service.config import write_secret
-        from hubbub.service.fingerprints import fingerprints
-        from hubbub.service.signing import SigningKey
+        from hubbub.service.analyst.analyst import make_tokens, new_study
+        from hubbub.service.node.config import write_secret
+        from hubbub.service.wire.canonical import sign_record
+        from hubbub.service.wire.fingerprints import fingerprints
+        from hubbub.service.wire.signing import SigningKey
     content, path = read_toml(source), out or source.with_suffix(".json")
     key = SigningKey.generate() if key_file is None else _read_key(key_file)
     key_path, token_path = key_file or path.with_suffix(".key"), path.with_suffix(".tokens.csv")
@@ -90,7 +90,7 @@ def create(source: Path, key_file: Path | None, out: Path | None, authority: Pat
 def check(file: Path, authority: Path | None, json: bool) -> None:
     """Preflight: reach every Compute, compare its keys with the study's, its clock with ours, and show the ledger."""
     study, web = signed_study(file), web_to(authority, seconds=5.0)
-    from hubbub.service.fingerprints import fingerprints
+    from hubbub.service.wire.fingerprints import fingerprints
 
     rows = [_preflight(study, position, web) for position in range(len(study.computes))]
     good = all(row["ok"] for row in rows)
@@ -113,7 +113,7 @@ def check(file: Path, authority: Path | None, json: bool) -> None:
 def show_fingerprints(file: Path, json: bool) -> None:
     """What the parties compare by another way; nobody is asked."""
     study = signed_study(file)
-    from hubbub.service.fingerprints import fingerprints
+    from hubbub.service.wire.fingerprints import fingerprints
 
     found = fingerprints(study)
     if json:
@@ -133,9 +133,9 @@ def _print_fingerprints(found: Mapping[str, Any]) -> None:
 
 def _preflight(study: StudyRecord, position: int, web: Web) -> dict[str, Any]:
     from hubbub.errors import HubbubError
-    from hubbub.service.analyst import find_compute
-    from hubbub.service.canonical import read_json
-    from hubbub.service.web import MOST_LIST
+    from hubbub.service.analyst.analyst import find_compute
+    from hubbub.service.wire.canonical import read_json
+    from hubbub.service.wire.web import MOST_LIST
 
     compute = study.computes[position]
     row: dict[str, Any] = {"name": compute.name, "url": compute.url, "reached": False, "keys": None, "clock": None,
@@ -237,7 +237,7 @@ def _open_next(analyst: Analyst, done: list[Release]) -> str | None:
 
 def _releases(analyst: Analyst) -> list[Release]:
     """What all released rounds gave, in order; a round is left out where all Computes have signed its refusal."""
-    from hubbub.service.client import rounds_of
+    from hubbub.service.client.contributor import rounds_of
 
     found = max((rounds_of(analyst.study, compute, analyst.web) for compute in analyst.study.computes), key=len)
     if found and found[-1].state == "open":
@@ -265,8 +265,8 @@ def _say(json: bool, content: dict[str, object], line: str) -> None:
 def web_to(authority: Path | None, seconds: float = 60.0) -> Web:
     """What asks the Computes; `authority` is a PEM file that their certificates are checked with."""
     with needs_service():
-        from hubbub.service.config import verify_with
-        from hubbub.service.web import Patience, Web
+        from hubbub.service.node.config import verify_with
+        from hubbub.service.wire.web import Patience, Web
     verify_with(authority)  # refuses a file that is no certificate in one line
     return Web.open(None if authority is None else str(authority), Patience(total=seconds))
 
@@ -274,7 +274,7 @@ def web_to(authority: Path | None, seconds: float = 60.0) -> Web:
 def signed_study(file: Path) -> StudyRecord:
     """The study in the file, which its own analyst must have signed."""
     with needs_service():
-        from hubbub.service.records import read_study
+        from hubbub.service.wire.records import read_study
     try:
         return read_study(file.read_bytes())
     except OSError as error:
@@ -286,7 +286,7 @@ def signed_study(file: Path) -> StudyRecord:
 
 
 def _analyst(file: Path, key: Path | None, authority: Path | None) -> Analyst:
-    from hubbub.service.analyst import Analyst
+    from hubbub.service.analyst.analyst import Analyst
 
     path = key or file.with_suffix(".key")
     study, secret = signed_study(file), _read_key(path)
@@ -298,8 +298,8 @@ def _analyst(file: Path, key: Path | None, authority: Path | None) -> Analyst:
 def _reader(file: Path, key: Path | None, authority: Path | None) -> Analyst:
     """Whoever may read the sums: of a public study anybody, of another one the holder of the analyst's key."""
     study = signed_study(file)
-    from hubbub.service.analyst import Analyst
-    from hubbub.service.signing import SigningKey
+    from hubbub.service.analyst.analyst import Analyst
+    from hubbub.service.wire.signing import SigningKey
 
     if study.results == "public":
         return Analyst(study, SigningKey(bytes(32)), web_to(authority))  # reads only, so any key will do
@@ -315,7 +315,7 @@ def _reader(file: Path, key: Path | None, authority: Path | None) -> Analyst:
 def _read_key(path: Path) -> SigningKey:
     import json
 
-    from hubbub.service.signing import SigningKey
+    from hubbub.service.wire.signing import SigningKey
 
     try:
         return SigningKey(bytes.fromhex(json.loads(path.read_text())["sign"]))
@@ -327,8 +327,8 @@ def _read_key(path: Path) -> SigningKey:
 
 def _computes(entries: Any, web: Web) -> list[Any]:
     """Each entry is an address, or one with the fingerprint or verify key that the operator told by another way."""
-    from hubbub.service.analyst import find_compute
-    from hubbub.service.fingerprints import compute_fingerprint, read_fingerprint
+    from hubbub.service.analyst.analyst import find_compute
+    from hubbub.service.wire.fingerprints import compute_fingerprint, read_fingerprint
 
     found = []
     for entry in entries if isinstance(entries, list) else [entries]:

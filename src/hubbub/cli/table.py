@@ -95,7 +95,7 @@ class ParquetTable:
 
     def marked(self, names: Sequence[str]) -> Floats:
         """(n, len(names)) numbers of these columns, NaN where there is none."""
-        from hubbub.engines.spark_task import arrow_blocks
+        from hubbub.engines.spark.task import arrow_blocks
 
         _positions(self.header, names)
         blocks = list(arrow_blocks(self.file.to_batches(columns=list(names)), names))

@@ -113,7 +113,7 @@ class _Ticks:
 
 def _accepted(nodes: Any) -> list[int]:
     """How many reports each Compute has accepted, by its own counter."""
-    from hubbub.service.web import MOST_LIST, Web
+    from hubbub.service.wire.web import MOST_LIST, Web
 
     web = Web.open(None if nodes.authority is None else str(nodes.authority))
     return [

@@ -17,12 +17,12 @@ from hubbub.errors import InvalidInput, PerhapsReleased, whole
 from hubbub.privacy import Budget, Population, Release, Unit, covered
 from hubbub.randomness import Randomness
 from hubbub.securesum import check_computes
-from hubbub.service.analyst import Analyst, find_compute, make_tokens, new_study
-from hubbub.service.client import Contributor, send_together
-from hubbub.service.outbox import Outbox
-from hubbub.service.records import RoundRecord
-from hubbub.service.signing import SigningKey
-from hubbub.service.web import Patience, Web
+from hubbub.service.analyst.analyst import Analyst, find_compute, make_tokens, new_study
+from hubbub.service.client.contributor import Contributor, send_together
+from hubbub.service.client.outbox import Outbox
+from hubbub.service.wire.records import RoundRecord
+from hubbub.service.wire.signing import SigningKey
+from hubbub.service.wire.web import Patience, Web
 from hubbub.statistics import Statistic
 
 _STUDY_SECONDS = 24 * 3600.0

@@ -12,20 +12,20 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from hubbub.analyses.linear.boxed import DEVIATIONS_SHARE, Fit, fit_plain, fit_projected, normal_posterior
+from hubbub.analyses.linear.columns import Columns
+from hubbub.analyses.linear.release import RegressionRelease, checked_prior
+from hubbub.analyses.linear.repair import Repair
+from hubbub.analyses.linear.scaled import ScaledFit, each_block, fit_scaled, moved, shares
+from hubbub.analyses.posterior import LinearPosterior
+from hubbub.analyses.rounds import Engine
 from hubbub.arrays import Floats, finite_rows
 from hubbub.engines import LocalEngine
-from hubbub.engines.spark import SparkEngine
-from hubbub.engines.spark_table import SparkTable
+from hubbub.engines.spark.engine import SparkEngine
+from hubbub.engines.spark.table import SparkTable
 from hubbub.errors import PrivacyLeakWarning, invalid
 from hubbub.estimators.intervals import intervals
-from hubbub.estimators.release import RegressionRelease, checked_prior
 from hubbub.estimators.summary import Summary, feature_names, summary_of, to_arviz
-from hubbub.models.columns import Columns
-from hubbub.models.linear_regression import DEVIATIONS_SHARE, Fit, fit_plain, fit_projected, normal_posterior
-from hubbub.models.posterior import LinearPosterior
-from hubbub.models.repair import Repair
-from hubbub.models.rounds import Engine
-from hubbub.models.scaled import ScaledFit, each_block, fit_scaled, moved, shares
 from hubbub.privacy import Budget, Ledger, PrivacyReport, current_ledger, split
 from hubbub.statistics import Box
 from hubbub.statistics.bounds import positive

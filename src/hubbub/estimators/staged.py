@@ -12,10 +12,17 @@ from typing import Any
 
 import numpy as np
 
+from hubbub.analyses.linear.columns import Columns
+from hubbub.analyses.linear.release import RegressionRelease
+from hubbub.analyses.linear.scaled import (
+    LABELS,
+    column_statistic,
+    found_columns,
+    regression_statistic,
+    released_sums,
+    shares,
+)
 from hubbub.errors import InvalidInput
-from hubbub.estimators.release import RegressionRelease
-from hubbub.models.columns import Columns
-from hubbub.models.scaled import LABELS, column_statistic, found_columns, regression_statistic, released_sums, shares
 from hubbub.privacy import Budget, PrivacyReport, Release, split
 from hubbub.privacy.report import Round
 from hubbub.statistics import Box, Statistic

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hubbub.analyses.posterior import LinearPosterior, NormalPosterior
 from hubbub.arrays import Floats
 from hubbub.errors import InvalidInput
 from hubbub.estimators.summary import posterior_rows
-from hubbub.models.posterior import LinearPosterior, NormalPosterior
 
 if TYPE_CHECKING:
     from hubbub.estimators.linear_regression import PrivateLinearRegression

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hubbub.analyses.posterior import LinearPosterior
 from hubbub.errors import InvalidInput
-from hubbub.models.posterior import LinearPosterior
 
 if TYPE_CHECKING:
     from hubbub.estimators.linear_regression import PrivateLinearRegression

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hubbub.analyses.linear.boxed import normal_posterior
+from hubbub.analyses.rounds import Engine
 from hubbub.arrays import Floats, Words
 from hubbub.engines import LocalEngine, TrustedAggregator
 from hubbub.errors import invalid
 from hubbub.estimators.linear_regression import PrivateLinearRegression
+from hubbub.experiments.baselines import exact_gram, input_perturbation_gram
 from hubbub.experiments.datasets import BOUND, red_wine
 from hubbub.experiments.runner import seed_of
-from hubbub.models.baselines import exact_gram, input_perturbation_gram
-from hubbub.models.linear_regression import normal_posterior
-from hubbub.models.rounds import Engine
 from hubbub.privacy import Budget, PrivacyReport, noise_multiplier
 from hubbub.randomness import Randomness
 from hubbub.roles import Compute, Study, accept, contribute

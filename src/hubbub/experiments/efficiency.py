@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from hubbub.analyses.linear.boxed import fit_plain, normal_posterior
 from hubbub.arrays import Floats
 from hubbub.engines import LocalEngine
+from hubbub.experiments.baselines import exact_gram
 from hubbub.experiments.modes import Mode
 from hubbub.experiments.result import Claim, Result
 from hubbub.experiments.runner import Cell, Row, seed_of
-from hubbub.models.baselines import exact_gram
-from hubbub.models.linear_regression import fit_plain, normal_posterior
 from hubbub.privacy import Budget, noise_multiplier
 from hubbub.statistics import Box, Means
 

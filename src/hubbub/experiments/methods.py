@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from hubbub.analyses.linear.boxed import fit_plain, fit_projected, normal_posterior
+from hubbub.analyses.linear.thresholds import find_thresholds
+from hubbub.analyses.posterior import LinearPosterior
+from hubbub.analyses.rounds import Engine
 from hubbub.arrays import Floats
 from hubbub.engines import LocalEngine, TrustedAggregator
 from hubbub.estimators.linear_regression import PosteriorKind, PrivateLinearRegression
+from hubbub.experiments.baselines import exact_gram, input_perturbation_gram
 from hubbub.experiments.modes import Noise
 from hubbub.experiments.runner import seed_of
-from hubbub.models.baselines import exact_gram, input_perturbation_gram
-from hubbub.models.linear_regression import fit_plain, fit_projected, normal_posterior
-from hubbub.models.posterior import LinearPosterior
-from hubbub.models.rounds import Engine
-from hubbub.models.thresholds import find_thresholds
 from hubbub.randomness import Randomness
 from hubbub.statistics import Box, Gram
 

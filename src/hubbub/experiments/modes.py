@@ -10,8 +10,8 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from hubbub.analyses.linear.boxed import DEVIATIONS_SHARE
 from hubbub.errors import invalid
-from hubbub.models.linear_regression import DEVIATIONS_SHARE
 from hubbub.privacy import Budget, GaussianEvent, epsilon_spent, noise_multiplier, split
 from hubbub.privacy.calibration import classic_multiplier
 from hubbub.statistics import Box, Formula

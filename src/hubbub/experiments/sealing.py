@@ -6,8 +6,8 @@ import time
 
 from hubbub.experiments.runner import Row
 from hubbub.securesum import Context, PrivateKey, join_session, open_sealed, seal, start_session
-from hubbub.securesum.codec import SHARE_HEADER
 from hubbub.securesum.seeds import SEED_BYTES
+from hubbub.securesum.wire.codec import SHARE_HEADER
 
 SAMPLE = 40
 """Clients whose M shares are really sealed and opened; the time is scaled up to N."""

@@ -9,8 +9,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from hubbub.analyses.rounds import Engine
 from hubbub.engines import LocalEngine
-from hubbub.engines.workers import POOL, cores
+from hubbub.engines.local.pool import POOL, cores
 from hubbub.errors import invalid, whole
 from hubbub.experiments.limits import Limits
 from hubbub.experiments.memory import family_peak_bytes
@@ -18,7 +19,6 @@ from hubbub.experiments.modes import Mode
 from hubbub.experiments.result import Claim, Result
 from hubbub.experiments.runner import Cell, Row
 from hubbub.experiments.sealing import sealing_seconds
-from hubbub.models.rounds import Engine
 from hubbub.securesum import Sharing, check_computes, check_sharing
 from hubbub.securesum.seeds import SEED_BYTES
 from hubbub.statistics import Means
@@ -126,8 +126,8 @@ def _locally(clients: int, dimension: int, bench: Bench) -> tuple[Callable[[], f
 
 def _on_spark(clients: int, dimension: int, bench: Bench) -> tuple[Callable[[], float], Callable[[], int]]:
     """The same on Spark, its session started before; the rows are made in the workers."""
-    from hubbub.engines.spark import SparkEngine
-    from hubbub.engines.spark_table import repeated_rows
+    from hubbub.engines.spark.engine import SparkEngine
+    from hubbub.engines.spark.table import repeated_rows
 
     engine = SparkEngine(computes=bench.computes, shares=bench.shares)
     engine.private_sum(np.zeros((100, 1)), Means((1.0,)), 1.0)  # Java is slow until it has seen the code

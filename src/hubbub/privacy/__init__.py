@@ -1,5 +1,8 @@
 """Budget, calibration (budget -> noise), the noise itself, accounting, ledger and report."""
 
+from hubbub.budget import Budget
+from hubbub.events import Event, GaussianEvent, SampledGaussianEvent
+from hubbub.population import EarlyPopulation, Population, Unit, covered
 from hubbub.privacy.accountant import (
     affordable_steps,
     composed_multiplier,
@@ -8,14 +11,11 @@ from hubbub.privacy.accountant import (
     sampled_multiplier,
     split,
 )
-from hubbub.privacy.budget import Budget
 from hubbub.privacy.calibration import Calibration, noise_multiplier
-from hubbub.privacy.events import Event, GaussianEvent, SampledGaussianEvent
 from hubbub.privacy.ledger import Entry, Ledger, current_ledger
-from hubbub.privacy.mechanisms import DistributedGaussian, add_share
-from hubbub.privacy.population import EarlyPopulation, Population, Unit, covered
-from hubbub.privacy.release import Protection, Release
+from hubbub.privacy.mechanisms.gaussian import DistributedGaussian, add_share
 from hubbub.privacy.report import PrivacyReport
+from hubbub.release import Protection, Release
 
 __all__ = [
     "Budget", "Calibration", "DistributedGaussian", "EarlyPopulation", "Entry", "Event", "GaussianEvent", "Ledger",

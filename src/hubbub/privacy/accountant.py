@@ -13,10 +13,10 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from hubbub.budget import Budget
 from hubbub.errors import InvalidInput
-from hubbub.privacy.budget import Budget
+from hubbub.events import Event, GaussianEvent, SampledGaussianEvent
 from hubbub.privacy.calibration import epsilon_of, log_delta, noise_multiplier
-from hubbub.privacy.events import Event, GaussianEvent, SampledGaussianEvent
 
 if TYPE_CHECKING:
     from dp_accounting import DpEvent

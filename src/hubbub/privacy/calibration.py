@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from typing import Literal
 
+from hubbub.budget import Budget
 from hubbub.errors import invalid
-from hubbub.privacy.budget import Budget
 
 Calibration = Literal["analytic", "classic"]
 

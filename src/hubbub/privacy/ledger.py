@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hubbub.budget import Budget
 from hubbub.errors import BudgetExceeded, InvalidInput, invalid
+from hubbub.events import Event, GaussianEvent, SampledGaussianEvent
 from hubbub.privacy.accountant import epsilon_spent, fits
 from hubbub.privacy.blocks import Block, announce, inherited
-from hubbub.privacy.budget import Budget
-from hubbub.privacy.events import Event, GaussianEvent, SampledGaussianEvent
 
 _OPEN: list[tuple[int, Ledger]] = []  # (thread, ledger) of every `with` block of this process, innermost last
 _OPEN_LOCK = threading.Lock()

@@ -6,10 +6,10 @@ import math
 import textwrap
 from dataclasses import dataclass, field
 
+from hubbub.budget import Budget
+from hubbub.population import EarlyPopulation, Population, Unit
 from hubbub.privacy.accountant import epsilon_spent, fits
-from hubbub.privacy.budget import Budget
-from hubbub.privacy.population import EarlyPopulation, Population, Unit
-from hubbub.privacy.release import Protection, Release
+from hubbub.release import Protection, Release
 
 UNITS: dict[Unit, str] = {
     "sample": "one sample (one row of data), whoever holds it",

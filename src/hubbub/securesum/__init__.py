@@ -1,6 +1,12 @@
 """Fixed-point ring, additive shares, wire codec and sealing."""
 
-from hubbub.securesum.codec import (
+from hubbub.grid import FixedPoint, choose_fraction_bits
+from hubbub.securesum.additive import Share, check_computes, combine, split
+from hubbub.securesum.seal.hpke import Context, PrivateKey, PublicKey, SuiteName, check_suite, open_sealed, seal
+from hubbub.securesum.seal.sessions import OPENING_BYTES, Session, join_session, mark_of, start_session
+from hubbub.securesum.seeds import expand_seed
+from hubbub.securesum.tally import Sharing, Tally, check_sharing, clients_at_once
+from hubbub.securesum.wire.codec import (
     Report,
     decode_report,
     decode_share,
@@ -10,13 +16,7 @@ from hubbub.securesum.codec import (
     pack,
     split_reports,
 )
-from hubbub.securesum.fixedpoint import FixedPoint, choose_fraction_bits
-from hubbub.securesum.frames import Frame
-from hubbub.securesum.sealing import Context, PrivateKey, PublicKey, SuiteName, check_suite, open_sealed, seal
-from hubbub.securesum.seeds import expand_seed
-from hubbub.securesum.sessions import OPENING_BYTES, Session, join_session, mark_of, start_session
-from hubbub.securesum.shares import Share, check_computes, combine, split
-from hubbub.securesum.tally import Sharing, Tally, check_sharing, clients_at_once
+from hubbub.securesum.wire.frames import Frame
 
 __all__ = [
     "OPENING_BYTES", "Context", "FixedPoint", "Frame", "PrivateKey", "PublicKey", "Report", "Session", "Share",

@@ -14,8 +14,8 @@ import numpy as np
 from hubbub.arrays import Words
 from hubbub.errors import invalid
 from hubbub.randomness import Randomness
+from hubbub.securesum.additive import check_computes
 from hubbub.securesum.seeds import SPARE_WORDS, expand_keys, expand_seeds, fresh_keys, fresh_seeds, generator_for
-from hubbub.securesum.shares import check_computes
 
 Sharing = Literal["auto", "raw", "seeds"]
 """How masks are made: drawn as words, or expanded from seeds by the client and again by the Compute."""

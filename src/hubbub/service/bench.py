@@ -24,22 +24,22 @@ from hubbub.privacy import Population
 from hubbub.randomness import Randomness
 from hubbub.roles import contribute
 from hubbub.securesum import PrivateKey, Session, encode_report, join_reports, start_session
-from hubbub.service.analyst import Analyst, find_compute, make_tokens, new_study
-from hubbub.service.canonical import canonical, digest, sign_record
-from hubbub.service.client import Contributor
+from hubbub.service.analyst.analyst import Analyst, find_compute, make_tokens, new_study
+from hubbub.service.client.contributor import Contributor
+from hubbub.service.client.outbox import Outbox
 from hubbub.service.devnet import LocalCompute, LocalComputes, hand_over, hold_port, port_of
-from hubbub.service.messages import (
+from hubbub.service.node.compute import Limits
+from hubbub.service.wire.canonical import canonical, digest, sign_record
+from hubbub.service.wire.messages import (
     ENROL,
     JSON_TYPE,
     REPORT_TYPE,
     enrol_parts,
     token_for,
 )
-from hubbub.service.node import Limits
-from hubbub.service.outbox import Outbox
-from hubbub.service.records import ComputeRecord, RoundRecord, StudyRecord
-from hubbub.service.signing import SigningKey
-from hubbub.service.web import Patience, Web
+from hubbub.service.wire.records import ComputeRecord, RoundRecord, StudyRecord
+from hubbub.service.wire.signing import SigningKey
+from hubbub.service.wire.web import Patience, Web
 from hubbub.statistics import Means
 
 CONNECTIONS = 256

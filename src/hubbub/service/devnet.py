@@ -16,9 +16,9 @@ from types import TracebackType
 import httpx
 
 from hubbub.errors import HubbubError
-from hubbub.service.config import WITH_PARENT, init_compute, verify_with
-from hubbub.service.node import Limits
-from hubbub.service.tls import Authority
+from hubbub.service.devnet_tls import Authority
+from hubbub.service.node.compute import Limits
+from hubbub.service.node.config import WITH_PARENT, init_compute, verify_with
 
 _START_SECONDS = 30.0
 

@@ -1,0 +1,1 @@
+"""Families of distributions that need one sum."""

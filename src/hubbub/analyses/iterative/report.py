@@ -1,0 +1,197 @@
+"""The privacy report of a run of many steps: what is promised to a client, and against whom."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from hubbub.analyses.iterative.plan import Plan
+from hubbub.analyses.iterative.trainer import Training
+from hubbub.privacy import Budget, Event, Protection, Release, epsilon_spent, fits
+from hubbub.privacy.report import (
+    ADJACENCIES,
+    COMMON,
+    SETTINGS,
+    UNITS,
+    all_pool,
+    bullet,
+    cautions,
+    entry,
+    meaning_of,
+    parties,
+    population_dict,
+)
+
+
+@dataclass(frozen=True)
+class TrainingReport:
+    """A statement that a data-protection officer can read: `print(model.privacy_report_)`."""
+
+    budget: Budget
+    label: str
+    plan: Plan
+    steps: int
+    last: Release
+    least_covered: int
+    most_dropouts: int
+    most_colluders: int = 0
+    caution: str | None = None
+    """Why the result must not be trusted, which is no matter of privacy; None where nothing is known against it."""
+
+    @property
+    def event(self) -> Event:
+        """What all steps cost together."""
+        return self.plan.event(self.steps)
+
+    @cached_property
+    def epsilon(self) -> float:
+        """Epsilon really spent by all steps together, at the budget's delta."""
+        return epsilon_spent([self.event], self.budget.delta)
+
+    @property
+    def delta(self) -> float:
+        """The budget's delta."""
+        return self.budget.delta
+
+    @cached_property
+    def reservations(self) -> tuple[str, ...]:
+        """Every reason why the numbers are not a guarantee; empty where they are."""
+        found, p = [], self._protection
+        if self.plan.noise_multiplier == 0:
+            found.append("no noise was added: this is a run without privacy, for comparison")
+        elif not fits([self.event], self.budget):
+            found.append(f"the noise spends epsilon {self.epsilon:.4g} at this delta, more than the budget")
+        if not p.secure_generator:
+            found.append(f"noise and coins can be reproduced: {p.generator}")
+        if self.most_colluders > self.least_covered:
+            found.append(f"{self.most_colluders} simulated colluders exceed the {self.least_covered} covered")
+        return tuple(found)
+
+    @property
+    def is_guarantee(self) -> bool:
+        """True where the stated epsilon and delta really hold."""
+        return not self.reservations
+
+    @property
+    def _protection(self) -> Protection:
+        return self.last.protection
+
+    def adversaries(self) -> dict[str, dict[str, Any]]:
+        """Epsilon at the budget's delta against each adversary, and why."""
+        spent = {"epsilon": self.epsilon, "delta": self.delta}
+        plan = self.plan
+        if plan.picked is not None:
+            turns = plan.participations(self.steps)
+            known = f"batches are known: {turns} of {self.steps} steps at most count for one client, not amplified"
+            if self._protection.setting == "trusted aggregator":
+                return {"public model": {**spent, "why": known}}
+            return {
+                "public model": {**spent, "why": "as against the trainer; that the public does not know the batches "
+                                 "is not counted on"},
+                "Computes": {**spent, "why": f"{known}; each sees its shares and who takes part in a step"},
+                "trainer": {**spent, "why": known},
+            }  # fmt: skip
+        hidden = (
+            f"every sample has its own coin (probability {plan.probability:.4g}) and all send in every step, so "
+            "nobody knows who counted: amplified by sampling"
+            if plan.probability < 1
+            else "all samples count in every step"
+        )
+        if self._protection.setting == "trusted aggregator":
+            return {"public model": {**spent, "why": hidden}}
+        p = self._protection
+        seen = f"{p.population.colluding(self.most_dropouts)}up to {p.computes - 1} of them see uniform shares"
+        return {
+            "public model": {**spent, "why": hidden},
+            "Computes": {**spent, "why": f"{hidden}; {seen}"},
+            "trainer": {**spent, "why": f"{hidden}; it sees the noisy sum of every step and nothing else"},
+        }
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        p = self._protection
+        return {
+            "guarantee": self.is_guarantee, "reservations": list(self.reservations), "caution": self.caution,
+            "epsilon": self.epsilon, "delta": self.delta,
+            "budget": {"epsilon": self.budget.epsilon, "delta": self.budget.delta},
+            "method": self.label, "steps": self.steps, "batch": self.plan.batch, "selection": self._selection,
+            "probability": self.plan.probability, "noise_multiplier": self.plan.noise_multiplier,
+            "participations": self.plan.participations(self.steps), "clip": p.sensitivity / 2 / p.population.weight,
+            "sensitivity": p.sensitivity, "sigma_std": p.sigma_std, "sigma_client": p.sigma_client,
+            "noise_std": self.last.noise_std, "dimension": p.dimension, "fraction_bits": p.fraction_bits,
+            "sealed": p.sealed, "generator": p.generator, "setting": SETTINGS[p.setting],
+            **population_dict(p.population), "computes": p.computes, "most_dropouts": self.most_dropouts,
+            "least_colluders_covered": self.least_covered,
+            "against": self.adversaries(), "not_promised": self.not_promised(),
+        }  # fmt: skip
+
+    @property
+    def _selection(self) -> str:
+        if self.plan.picked is not None:
+            return "trainer"
+        return "self" if self.plan.probability < 1 else "everybody"
+
+    def not_promised(self) -> list[str]:
+        """What a reader might wrongly assume."""
+        p = self._protection
+        special = ["which settings were chosen (clip, steps, learning rate) by looking at the data costs extra"]
+        if p.setting == "trusted aggregator":
+            return ["the trusted aggregator sees every sample: there is no protection against it", *special, *COMMON]
+        if self.plan.probability < 1:
+            special.append(
+                "a client works as much when it lost its coin as when it won; how long its machine takes is not covered"
+            )
+        return [all_pool(p), p.population.beyond(), *special, *COMMON]
+
+    def __str__(self) -> str:
+        p, plan = self._protection, self.plan
+        lines = ["Privacy report", "--------------"]
+        if self.caution is not None:
+            lines += entry("Take care", self.caution)
+        if self.is_guarantee:
+            lines += entry("Guarantee", f"{self.budget}-differential privacy, for all {self.steps} steps together")
+            lines += entry("In plain words", meaning_of(self.budget, p.population.unit))
+        else:
+            lines += entry("NOT A GUARANTEE", "; ".join(self.reservations))
+            lines += entry("Calculated as", f"{self.budget}-differential privacy, had these been avoided")
+        lines += entry("Spent", f"epsilon {self.epsilon:.4g} at delta {self.delta:g}, {self.steps} step(s)")
+        lines += entry("Setting", SETTINGS[p.setting])
+        lines += entry("Unit of privacy", UNITS[p.population.unit])
+        lines += entry("Adjacency", ADJACENCIES[p.population.unit])
+        lines += cautions(self.budget, plan.clients)
+        lines += entry("Parties", parties(p))
+        lines += entry("Batches", _batches(plan))
+        lines += entry("Every step", _step(self.last, plan))
+        if self.most_dropouts:
+            lines += entry("Dropouts", f"up to {self.most_dropouts} in a step; {self.least_covered} colluders covered")
+        lines.append("Holds against" if self.is_guarantee else "Would hold against")
+        for who, what in self.adversaries().items():
+            lines += bullet(f"{who}: epsilon {what['epsilon']:.4g} at delta {what['delta']:g}; {what['why']}", "  + ")
+        lines.append("Not promised")
+        for text in self.not_promised():
+            lines += bullet(text, "  - ")
+        return "\n".join(lines)
+
+
+def _step(release: Release, plan: Plan) -> str:
+    p = release.protection
+    return (
+        f"{p.dimension} number(s) summed over {release.n} samples, each one's clipped to length "
+        f"{p.sensitivity / 2 / p.population.weight:.4g}; noise of standard deviation {release.noise_std:.4g} "
+        f"(multiplier {plan.noise_multiplier:.4g}); drawn by {p.generator}"
+    )
+
+
+def _batches(plan: Plan) -> str:
+    if plan.picked is not None:
+        return f"{plan.batch} of {plan.clients} clients, picked by the trainer: known to it and to the Computes"
+    if plan.probability < 1:
+        return f"self-selected, {plan.batch} of {plan.clients} samples on average: known to nobody"
+    return f"all {plan.clients} samples in every step"
+
+
+def report_of(budget: Budget, training: Training[Any], label: str) -> TrainingReport:
+    """The report of a finished run."""
+    t = training
+    return TrainingReport(budget, label, t.plan, t.steps, t.last, t.least_covered, t.most_dropouts, t.most_colluders)

@@ -1,0 +1,108 @@
+"""What a fit of the default regression can be expected to find, from public numbers alone.
+
+A model study: independent normal columns of unit variance that explain half of the variance of y, each in equal parts.
+First-order, so a guide: `tests/models/test_forecast.py` holds it against simulated fits.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from hubbub.analyses.linear.noise_aware import enough_noise
+from hubbub.analyses.linear.scaled import choose_ball, shares
+from hubbub.analyses.linear.tuning import TUNING
+from hubbub.privacy import Budget, split
+
+EXPLAINED = 0.5  # of the variance of y
+_HALF_WIDTH = 1.645  # of a 90 % interval, in deviations
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """Expected width of a coefficient's 90 % interval, in deviations of y per deviation of x, and of predictions.
+
+    The prior is taken to know the columns' scales. Where the fit is hopeless they are open, too: it is wider.
+    """
+
+    width: float
+    prior_width: float
+    """The width that no data at all would give."""
+    error_ratio: float
+    """Expected prediction error over that of a non-private fit of the same rows."""
+
+    @property
+    def learned(self) -> float:
+        """How much narrower than the prior, from 0 (nothing is learned) to 1."""
+        return 1 - self.width / self.prior_width
+
+    @property
+    def hopeless(self) -> bool:
+        """True where the noise hides nearly everything."""
+        return self.width > TUNING.useless * self.prior_width
+
+    @property
+    def good(self) -> bool:
+        """True where coefficients of an ordinary size will be told from zero."""
+        return self.width < TUNING.good * self.prior_width
+
+
+def forecast(clients: int, features: int, budget: Budget, not_counted: int = 0) -> Forecast:
+    """For the default method with an intercept; `not_counted` clients' noise is not counted on (D + C)."""
+    multiplier = split(budget, shares())[1]
+    ball = choose_ball(clients, features + 1, multiplier)
+    assert ball.y is not None
+    squares = _chi_square(features)
+    factor = np.minimum(1.0, ball.radius**2 / (1 + squares))
+    level = float(np.mean(factor * squares)) / features  # mean square of a shortened column
+    shortened = float(np.mean(factor))
+    noise = multiplier * ball.sensitivity(True) * math.sqrt(clients / max(clients - not_counted - 1, 1))
+    sum_ = clients * level
+    noise = max(noise, enough_noise(clients, features + 1, sum_))
+    kept = math.erf(ball.y / math.sqrt(2 * shortened))  # of X'y, after clipping y
+    prior = EXPLAINED / features
+    of_target = noise**2 / (2 * ball.weight**2)
+    of_square = EXPLAINED / (2 / noise**2 + 1 / (TUNING.left_open * sum_) ** 2)
+    variance = 1 / (1 / prior + (kept * sum_) ** 2 / ((1 - EXPLAINED) * shortened * sum_ + of_target + of_square))
+    best = 1 / (1 / prior + clients / (1 - EXPLAINED))
+    return Forecast(
+        2 * _HALF_WIDTH * math.sqrt(variance),
+        2 * _HALF_WIDTH * math.sqrt(prior),
+        math.sqrt((1 - EXPLAINED + features * variance) / (1 - EXPLAINED + features * best)),
+    )
+
+
+def advice(clients: int, features: int, budget: Budget, not_counted: int = 0) -> list[str]:
+    """What would make the fit a good one; nothing where it is one already."""
+    if forecast(clients, features, budget, not_counted).good:
+        return []
+    found = []
+    larger = (int(n) for n in _upward(clients))
+    more = next((n for n in larger if forecast(n, features, budget, not_counted).good), None)
+    if more is not None:
+        found.append(f"more clients: about {more} at this budget")
+    wider = next((e for e in _upward(budget.epsilon) if _good_at(e, clients, features, budget, not_counted)), None)
+    if wider is not None and wider <= 20:
+        found.append(f"a larger epsilon: about {wider:.2g} with these clients")
+    fewer = next((d for d in range(features - 1, 0, -1) if forecast(clients, d, budget, not_counted).good), None)
+    if fewer is not None:
+        found.append(f"fewer columns: about {fewer} of the {features}")
+    return found or ["a simpler question, such as means or counts: nothing moderate would help this one"]
+
+
+def _good_at(epsilon: float, clients: int, features: int, budget: Budget, not_counted: int) -> bool:
+    return forecast(clients, features, Budget(epsilon, budget.delta), not_counted).good
+
+
+def _upward(start: float) -> list[float]:
+    """Some round values above the start, up to a thousand times of it."""
+    return [float(f"{start * 10 ** (k / 8):.2g}") for k in range(1, 25)]
+
+
+def _chi_square(features: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """Equally likely values of the squared length of a row."""
+    from scipy.special import gammaincinv
+
+    return np.asarray(2 * gammaincinv(features / 2, (np.arange(200) + 0.5) / 200))

@@ -1,0 +1,98 @@
+"""All walkers, sweep after sweep, each kept apart from the others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.analyses.linear.sampler.centres import move_centres_alone, move_centres_with_sums
+from hubbub.analyses.linear.sampler.draw import Draw, draw
+from hubbub.analyses.linear.sampler.explained import move_explained
+from hubbub.analyses.linear.sampler.level import move_level
+from hubbub.analyses.linear.sampler.model import move_model
+from hubbub.analyses.linear.sampler.off_diagonal import move_off_diagonal
+from hubbub.analyses.linear.sampler.start import rescue, start
+from hubbub.analyses.linear.sampler.state import State
+from hubbub.analyses.linear.sampler.sums import move_sums
+from hubbub.analyses.linear.sampler.target import Target
+from hubbub.analyses.linear.tuning import TUNING
+from hubbub.arrays import Floats
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How long to sample."""
+
+    walkers: int
+    burn: int
+    """Sweeps before the first draw."""
+    most: int
+    """Most sweeps after it."""
+
+    @classmethod
+    def of(cls, p: int) -> Effort:
+        """Fewer walkers and sweeps where each costs more."""
+        return cls(*next(effort for columns, *effort in TUNING.effort if columns is None or p <= columns))
+
+    def sweeps(self, draws: int) -> int:
+        """How many sweeps give so many draws, or the most that are made."""
+        return min(-(-draws // self.walkers), self.most)
+
+
+@dataclass(frozen=True)
+class Walked:
+    """Draws of all walkers, sweep after sweep: row s * walkers + w is walker w's in sweep s."""
+
+    draws: Draw
+    walkers: int
+    probabilities: Floats
+    """Of the compared models, averaged over sweeps and walkers."""
+
+    def chains(self, weights: Floats) -> NDArray[np.intp]:
+        """(chains, k): rows of the draws, in chains that are weighted as they should be.
+
+        A walker is too short to be judged alone. So a chain is a group of walkers, one after the other, and within
+        the group every draw is repeated as often as its weight demands (systematic resampling, which keeps the
+        order). A draw of large weight then stands in a run of its copies, and autocorrelations tell what it costs.
+        """
+        rows = np.arange(weights.size).reshape(-1, self.walkers).T.reshape(TUNING.chains, -1)
+        return np.stack([_systematic(each, weights[each]) for each in rows])
+
+
+def _systematic(rows: NDArray[np.intp], weights: Floats) -> NDArray[np.intp]:
+    """As many rows again, in the same order, each as often as its weight says."""
+    reached = np.cumsum(weights)
+    steps = (np.arange(rows.size) + 0.5) / rows.size * reached[-1]
+    return np.asarray(rows[np.minimum(np.searchsorted(reached, steps), rows.size - 1)])
+
+
+def walk(rng: np.random.Generator, target: Target, effort: Effort, sweeps: int) -> Walked:
+    """Burn in, then one draw of every walker after each sweep."""
+    state = start(rng, target, effort.walkers)
+    for number in range(effort.burn):
+        state, _ = sweep(rng, state, target)
+        if number % TUNING.rescue_every == TUNING.rescue_every - 1:
+            state = rescue(rng, state, target)
+    found, probabilities = [], np.zeros(len(target.models))
+    for _ in range(sweeps):
+        state, probability = sweep(rng, state, target)
+        probabilities += probability
+        found.append(draw(rng, state, target))
+    return Walked(Draw.joined(found), effort.walkers, probabilities / sweeps)
+
+
+def sweep(rng: np.random.Generator, state: State, target: Target) -> tuple[State, Floats]:
+    """Every part of the state once; with the probabilities of the compared models."""
+    kernels = [move_level]
+    if target.p > 1:
+        kernels.append(move_off_diagonal)
+    kernels.append(move_sums)
+    kernels += [move_centres_with_sums, move_centres_alone] * target.centre_moves
+    kernels += [move_explained] * TUNING.hyper_moves
+    for kernel in kernels:
+        state, _ = kernel(rng, state, target)
+    state, info = move_model(rng, state, target)
+    assert info.probabilities is not None
+    return state, info.probabilities

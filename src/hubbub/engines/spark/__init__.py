@@ -1,0 +1,1 @@
+"""All roles on one Spark cluster."""

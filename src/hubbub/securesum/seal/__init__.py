@@ -1,0 +1,1 @@
+"""Sealing shares to their Computes."""

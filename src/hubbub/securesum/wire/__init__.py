@@ -1,0 +1,1 @@
+"""Shares and reports as bytes."""

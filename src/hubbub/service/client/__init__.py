@@ -1,0 +1,1 @@
+"""The data holder's side: enrol once, then contribute to each round."""

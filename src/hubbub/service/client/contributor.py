@@ -1,0 +1,321 @@
+"""The client library: enrol once, then contribute to each round. Needs numpy, cryptography and httpx only.
+
+study = read_study(Path("study.json").read_bytes())
+client = Contributor(study, "hospital-7", Outbox("outbox.db"), Web.open())
+client.enrol(token)
+client.contribute(client.current_round(), rows)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from urllib.parse import quote
+
+import numpy as np
+
+from hubbub.arrays import Floats, number_rows
+from hubbub.errors import InvalidInput, ReportRejected, invalid
+from hubbub.privacy import SampledGaussianEvent, fits
+from hubbub.randomness import Randomness
+from hubbub.roles import Study, contribute
+from hubbub.securesum import Session, encode_report, join_reports, start_session
+from hubbub.service.client.outbox import Identity, Outbox, Parcel
+from hubbub.service.wire.canonical import canonical, check_signature, digest, read_json, read_signed
+from hubbub.service.wire.fingerprints import analyst_fingerprint, compute_fingerprint
+from hubbub.service.wire.messages import ENROL, REPORT_TYPE, enrol_parts, token_for
+from hubbub.service.wire.problems import Problem, stated
+from hubbub.service.wire.records import ComputeRecord, RoundRecord, StudyRecord, check_client_name
+from hubbub.service.wire.refusals import unsigned
+from hubbub.service.wire.web import MOST_LIST, Unreachable, Web
+from hubbub.statistics import bounded_vectors
+from hubbub.statistics.preparation import prepare
+
+BATCH = 100
+"""Reports in one request of `send_together`."""
+
+
+@dataclass(frozen=True)
+class Contributor:
+    """One client in one study: a person with one sample, or a party that holds several."""
+
+    study: StudyRecord
+    name: str
+    outbox: Outbox = field(repr=False)
+    web: Web = field(repr=False)
+    samples: int = 1
+    randomness: Randomness = field(default_factory=Randomness.system, repr=False)
+    simulation: bool = False
+    """Take part in a study without a budget, which protects nobody."""
+
+    def __post_init__(self) -> None:
+        check_client_name(self.name)
+        self.study.check_current()
+        if self.study.budget is None and not self.simulation:
+            raise InvalidInput("study must have a budget, got a simulation, which protects nobody; do not take part")
+
+    def check_parties(self) -> None:
+        """Refuse another analyst or other Computes than those that were first agreed to in this outbox."""
+        self.outbox.check_parties(*self._parties())
+
+    def consent(self) -> None:
+        """Remember that the data holder has agreed to this study and its parties."""
+        self.outbox.agree(self.study.id, self.name, *self._parties())
+
+    def consented(self) -> bool:
+        """True where the data holder has agreed to this very study before."""
+        return self.outbox.agreed(self.study.id, self.name)
+
+    def _parties(self) -> tuple[str, list[str]]:
+        return analyst_fingerprint(self.study.analyst), [compute_fingerprint(each) for each in self.study.computes]
+
+    @property
+    def identity(self) -> Identity:
+        """What the client signs with and seals in; kept in the outbox before it is used."""
+        return self.outbox.identity(self.study.id, self.name, self.samples, self._start)
+
+    def _start(self) -> list[Session]:
+        study, computes = digest(self.study), self.study.computes
+        return [start_session(compute.key, study, self.name, position) for position, compute in enumerate(computes)]
+
+    def enrol(self, token: bytes) -> None:
+        """Bind this client's key and sessions to its name at every Compute, with its one-time token."""
+        me = self.identity
+        if self.outbox.enrolled(self.study.id, self.name):
+            return
+        key, study = me.key, digest(self.study)
+        for position, (compute, session) in enumerate(zip(self.study.computes, me.sessions, strict=True)):
+            parts = enrol_parts(study, position, self.name, self.samples, key.public(), session.opening)
+            content = {
+                "client": self.name, "samples": self.samples, "token": token_for(token, compute.verify_key).hex(),
+                "key": key.public().hex(), "opening": session.opening.hex(), "signature": key.sign(ENROL, *parts).hex(),
+            }  # fmt: skip
+            self.web.post(f"{compute.url}/v1/studies/{self.study.id}/enrolments", canonical(content))
+        self.outbox.mark_enrolled(self.study.id, self.name)
+
+    def current_round(self) -> RoundRecord:
+        """The latest round that the analyst signed, from the first Compute that answers."""
+        return current_round(self.study, self.web)
+
+    def contribute(self, record: RoundRecord, rows: Floats, sent: Callable[[int], None] | None = None) -> int:
+        """Check the round, make the reports (or take those made before), store them, send them. Returns how many.
+
+        Raises ReportRejected where a Compute says that they do not count (it may still be that all of them count them),
+        and Unreachable where one did not answer: then the same call again sends the same bytes.
+        """
+        self.make(record, rows)
+        return self.send(record, sent)
+
+    def make(self, record: RoundRecord, rows: Floats) -> None:
+        """Check the round, make the reports and store them; nothing is done where that has been done before."""
+        role, mark = record.checked(self.study), digest(record)
+        if not self.outbox.parcels(self.study.id, self.name, record.number, mark):
+            event = record.event(self.study)
+            self._check_budget(event)
+            parcels = self._make(record, role, number_rows("rows", rows))
+            self.outbox.put(self.study.id, self.name, record.number, mark, event, parcels)
+
+    def send(self, record: RoundRecord, sent: Callable[[int], None] | None = None) -> int:
+        """Send what is stored for this round and not yet confirmed. Returns the number of samples."""
+        for parcel in self.unsent(record):
+            _post(self.study, self.web, record, parcel.compute, [parcel.body])
+            self.outbox.mark_sent(self.study.id, self.name, record.number, parcel)
+            if sent is not None:
+                sent(parcel.compute)
+        return self.samples
+
+    def unsent(self, record: RoundRecord) -> list[Parcel]:
+        """What is stored for this round and no Compute has confirmed."""
+        stored = self.outbox.parcels(self.study.id, self.name, record.number, digest(record))
+        return [parcel for parcel in stored if not parcel.sent]
+
+    def _check_budget(self, event: SampledGaussianEvent) -> None:
+        """A client keeps its own account: the study's budget must cover all rounds it takes part in.
+
+        A round costs nothing where every Compute has signed its refusal: the honest one among them never releases its
+        sum. What Computes merely say gives nothing back.
+        """
+        before = self.outbox.spent(self.study.id, self.name)
+        if self._affordable([*before.values(), event]):
+            return
+        refused = self._refused()
+        events = [event, *(spent for number, spent in before.items() if number not in refused)]
+        if not self._affordable(events):
+            raise InvalidInput(
+                f"budget must cover all rounds, got {self.study.budget} for {len(events)} which spend more; "
+                "do not take part in this one"
+            )
+
+    def _refused(self) -> set[int]:
+        """The rounds that this client answered and of which it now holds the signed refusals of all Computes."""
+        answered = self.outbox.answered(self.study.id, self.name)
+        said = {each.record.number for each in rounds_at(self.study, self.web) if each.state == "refused"}
+        return {
+            number for number, mark in answered.items()
+            if number in said and not unsigned(self.study, number, mark, self.web)
+        }  # fmt: skip
+
+    def _affordable(self, events: Sequence[SampledGaussianEvent]) -> bool:
+        return self.study.budget is None or fits(events, self.study.budget)
+
+    def _make(self, record: RoundRecord, role: Study, rows: Floats) -> list[Parcel]:
+        """One sealed report for every Compute, of all samples together."""
+        if rows.shape[0] != self.samples:
+            raise invalid("rows", f"{self.samples}, as {self.name} was invited", rows.shape[0], "check the file")
+        prepared, sessions = prepare(rows, record.steps), [session.short() for session in self.identity.sessions]
+        reports = contribute(role, record.number, self.name, prepared, self.randomness, sessions=sessions)
+        return [Parcel(compute, encode_report(report)) for compute, report in enumerate(reports)]
+
+
+def send_together(clients: Sequence[Contributor], record: RoundRecord) -> None:
+    """Send the stored reports of clients of one study, in batches: for whoever relays those of many.
+
+    A report that a Compute refuses raises, once all others are sent; what is confirmed is not sent again.
+    """
+    waiting: dict[int, list[tuple[Contributor, Parcel]]] = {}
+    for client in clients:
+        for parcel in client.unsent(record):
+            waiting.setdefault(parcel.compute, []).append((client, parcel))
+    refused: list[Exception] = []
+    for compute, parcels in waiting.items():
+        for start in range(0, len(parcels), BATCH):
+            refused += _send_batch(compute, parcels[start : start + BATCH], record)
+    if refused:
+        raise refused[0]
+
+
+def _send_batch(compute: int, parcels: Sequence[tuple[Contributor, Parcel]], record: RoundRecord) -> list[Exception]:
+    """Why some of them do not count."""
+    study, web = parcels[0][0].study, parcels[0][0].web
+    reply = _post(study, web, record, compute, [parcel.body for _, parcel in parcels])
+    refused = _refusals(reply, len(parcels))
+    for place, (client, parcel) in enumerate(parcels):
+        if place not in refused:
+            client.outbox.mark_sent(study.id, client.name, record.number, parcel)
+    return [_plainly(problem, study.computes[compute].name) for problem in refused.values()]
+
+
+def _post(study: StudyRecord, web: Web, record: RoundRecord, compute: int, reports: Sequence[bytes]) -> bytes:
+    """Send until it is confirmed; nothing but a clear refusal or silence ends this early."""
+    there = study.computes[compute]
+    url = f"{there.url}/v1/studies/{quote(study.id)}/rounds/{record.number}/reports"
+    try:
+        return web.post(url, join_reports(reports), kind=REPORT_TYPE).content
+    except Problem as problem:
+        raise _plainly(problem, there.name) from None
+
+
+def _refusals(reply: bytes, reports: int) -> dict[int, Problem]:
+    """Which reports of a batch a Compute has refused, by their places."""
+    if reports == 1:
+        return {}
+    try:
+        found = {int(each["report"]): stated(each["code"], each["detail"]) for each in read_json(reply)["refused"]}
+    except (KeyError, TypeError, ValueError):
+        raise InvalidInput("reply to a batch must list what was refused, got another; update hubbub") from None
+    return found
+
+
+def _plainly(problem: Problem, compute: str) -> Exception:
+    """What the user is told when a Compute refuses."""
+    if problem.code == "round-refused":
+        return ReportRejected(
+            problem.code,
+            f"{compute} says: {problem}; by its word your report is deleted there. This round counts in your own "
+            "account until every Compute has signed its refusal",
+        )
+    if problem.code == "closed":
+        return ReportRejected("closed", f"{compute} says: {problem}; your report is not counted in this round")
+    return ReportRejected(problem.code, f"{compute} does not take the report ({problem.code}): {problem}")
+
+
+def current_round(study: StudyRecord, web: Web) -> RoundRecord:
+    """The latest round of the study, checked against the analyst's signature."""
+    found = rounds_at(study, web)
+    if not found:
+        raise Problem("not-found", "study must have a round, got none yet; wait until the analyst opens one")
+    return found[-1].record
+
+
+@dataclass(frozen=True)
+class RoundStatus:
+    """A round, as the analyst signed it, and how it stands at a Compute."""
+
+    record: RoundRecord
+    signed: bytes = field(repr=False)
+    state: str
+    reports: int
+    """Clients of whom it holds a report."""
+
+
+def rounds_at(study: StudyRecord, web: Web) -> list[RoundStatus]:
+    """All rounds, from the first Compute that answers."""
+    last: Exception | None = None
+    for compute in study.computes:
+        try:
+            return rounds_of(study, compute, web)
+        except Unreachable as error:
+            last = error
+    assert last is not None
+    raise last
+
+
+def rounds_of(study: StudyRecord, compute: ComputeRecord, web: Web) -> list[RoundStatus]:
+    """All rounds that one Compute knows; every signature is checked."""
+    reply = read_json(web.get(f"{compute.url}/v1/studies/{study.id}/rounds", most=MOST_LIST).content)
+    try:
+        entries = [(entry["record"].encode(), str(entry["state"]), int(entry["reports"])) for entry in reply["rounds"]]
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise InvalidInput(
+            f"{compute.name} must answer with the study's rounds, got something else; ask its operator"
+        ) from None
+    found = []
+    for signed, state, reports in entries:
+        record, signature = read_signed(signed, RoundRecord)
+        check_signature(record, signature, study.analyst, "analyst")
+        found.append(RoundStatus(record, signed, state, reports))
+    return found
+
+
+def promise(study: StudyRecord) -> list[str]:
+    """What the study promises to whoever takes part, against whom, and until when."""
+    if study.budget is None:
+        return ["nothing: the study has no budget, so it is a simulation, which protects nobody"]
+    people = study.population
+    unit = "each sample" if people.unit == "sample" else "all samples of a client together"
+    others = f"up to {people.colluders} clients that collude, " if people.colluders else ""
+    absent = f", whichever {people.dropouts} of the {people.clients} clients stay away" if people.dropouts else ""
+    return [
+        f"for {unit}, all rounds of the study together are {study.budget}-differentially private, also against "
+        f"the analyst together with {others}one more client and all but one of the {len(study.computes)} Computes "
+        f"above{absent}",
+        "clients that the analyst controls count among those who collude; if more do, less is promised",
+        "if all these Computes conspire, a sample is covered by nothing but the noise stated above",
+        "this machine keeps its own account: it takes part in no round with which all its rounds would exceed that",
+        f"the noisy sums are {_READERS[study.results]}",
+        f"the study ends at {study.deadline}",
+    ]
+
+
+_READERS = {
+    "public": "public: each Compute serves its own to whoever asks",
+    "analyst": "for the analyst, who may pass them on: each Compute serves its own to nobody else; but a later round's "
+    "record, which all parties see, may show something of the earlier sums",
+}
+
+
+def what_leaves(record: RoundRecord, role: Study, rows: Floats) -> list[str]:
+    """What a data holder is shown first: what is computed, how it is hidden, and how much is sent."""
+    plan = role.plan(record.number)
+    vectors = bounded_vectors(plan.statistic, prepare(rows[:1000], record.steps))
+    sigma, samples = plan.mechanism.sigma_client, rows.shape[0]
+    together = "" if samples == 1 else f" of their sum over the {samples} samples"
+    return [
+        f"round {record.number} ({record.label}): {plan.statistic.describe()['statistic']}, {plan.dimension} number(s) "
+        f"from each of {samples} sample(s), none larger than {plan.statistic.magnitude:.4g}",
+        f"before they leave, noise of standard deviation {sigma:.4g} is added to every number{together}; one sample's "
+        f"numbers have a mean square of {float(np.mean(np.square(vectors))):.4g} beside {sigma**2:.4g} of the noise",
+        f"the result is split into {role.computes} shares, each uniform by itself: {8 * plan.dimension} bytes to one "
+        f"Compute, 32 to each other one, sealed with {role.keys[0].suite}",
+        "the columns themselves are not sent, in no form",
+    ]

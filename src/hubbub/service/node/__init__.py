@@ -1,0 +1,1 @@
+"""A Compute node: store, agreement, caretaker and the HTTP face."""

@@ -1,0 +1,148 @@
+"""What a Compute keeps in memory of what never changes: rounds as they were opened, clients as they enrolled."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from sqlalchemy import Connection, Row
+
+from hubbub.privacy import SampledGaussianEvent, epsilon_spent
+from hubbub.roles import Compute, Study
+from hubbub.securesum import PrivateKey, Session, join_session
+from hubbub.service.node import store as db
+from hubbub.service.node.store import Store
+from hubbub.service.wire.canonical import digest, read_signed
+from hubbub.service.wire.records import RoundRecord, StudyRecord
+
+_MOST_MEMBERS, _MOST_ROUNDS, _MOST_STUDIES, _MOST_COUNTS = 100_000, 256, 256, 100_000
+
+
+@dataclass(frozen=True)
+class Member:
+    """An enrolled client and its session with this Compute."""
+
+    client: str
+    samples: int
+    session: Session
+
+
+@lru_cache(maxsize=256)
+def parsed_study(data: bytes) -> StudyRecord:
+    """A study from the store, which was checked when it came."""
+    return read_signed(data, StudyRecord)[0]
+
+
+@lru_cache(maxsize=256)
+def parsed_round(study: bytes, data: bytes) -> tuple[RoundRecord, Study]:
+    """A round from the store, and what the roles work on."""
+    record = read_signed(data, RoundRecord)[0]
+    return record, record.checked(parsed_study(study))
+
+
+@lru_cache(maxsize=256)
+def account(events: tuple[SampledGaussianEvent, ...], delta: float) -> float:
+    """The epsilon that these cost together. Sampled steps take a second to compose, and are asked for often."""
+    return epsilon_spent(events, delta) if events else 0.0
+
+
+def joined(opening: bytes, key: PrivateKey, study: bytes, client: str, position: int) -> Session:
+    """The session of an enrolment, by its short name and ready for reports; or CannotOpen."""
+    session = join_session(opening, key, study, client, position).short()
+    session.prepare()
+    return session
+
+
+@dataclass(frozen=True)
+class Registered:
+    """A study, its digest, and this Compute's place in it."""
+
+    record: StudyRecord
+    digest: bytes
+    position: int
+
+
+@dataclass(frozen=True)
+class Known:
+    """Memory before the store. Losing it costs time, nothing else."""
+
+    store: Store
+    key: PrivateKey = field(repr=False)
+    _studies: dict[str, Registered] = field(default_factory=dict, repr=False)
+    _rounds: dict[tuple[str, int], Compute] = field(default_factory=dict, repr=False)
+    _counts: dict[int, int] = field(default_factory=dict, repr=False)
+    _members: dict[str, dict[str, Member]] = field(default_factory=dict, repr=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def study(self, study: str) -> Registered:
+        """A registered study, or the problem not-found."""
+        if (found := self._studies.get(study)) is None:
+            with self.store.read() as connection:
+                row = db.find_study(connection, study)
+            record = parsed_study(row.record)
+            found = Registered(record, digest(record), row.position)
+            self._keep(self._studies, {study: found}, _MOST_STUDIES)
+        return found
+
+    def round(self, study: str, number: int) -> Compute:
+        """This Compute's part in a round, or the problem not-found."""
+        if (found := self._rounds.get((study, number))) is None:
+            with self.store.read() as connection:
+                about, row = db.find_study(connection, study), db.find_round(connection, study, number)
+            found = Compute(parsed_round(about.record, row.record)[1], number, about.position, self.key)
+            self._keep(self._rounds, {(study, number): found}, _MOST_ROUNDS)
+        return found
+
+    def reports(self, connection: Connection, row: Row[Any]) -> int:
+        """Of how many clients a round holds reports, which changes while it is open only."""
+        if (found := self._counts.get(row.id)) is None:
+            found = db.count_reports(connection, row.study, row.number)
+            if row.state != "open":
+                self._keep(self._counts, {row.id: found}, _MOST_COUNTS)
+        return found
+
+    def remembered(self, study: str) -> Mapping[str, Member]:
+        """The enrolled clients that are in memory, for those in a hurry."""
+        return self._members.get(study, {})
+
+    def members(self, study: str, names: Collection[str]) -> dict[str, Member]:
+        """Those of the names that have enrolled."""
+        remembered = self.remembered(study)
+        found = {name: member for name in names if (member := remembered.get(name)) is not None}
+        if missing := [name for name in set(names) if name not in found]:
+            fresh = self._load(study, missing)
+            self._remember(study, fresh)
+            found |= fresh
+        return found
+
+    def remember(self, study: str, member: Member) -> None:
+        """One who has just enrolled."""
+        self._remember(study, {member.client: member})
+
+    def _load(self, study: str, names: list[str]) -> dict[str, Member]:
+        """From the store, with a key agreement each."""
+        about = self.study(study)
+        with self.store.read() as connection:
+            rows = [row for row in db.clients_of(connection, study, names).values() if row.opening is not None]
+        sessions = (joined(row.opening, self.key, about.digest, row.client, about.position) for row in rows)
+        return {row.client: Member(row.client, row.samples, each) for row, each in zip(rows, sessions, strict=True)}
+
+    def _remember(self, study: str, fresh: dict[str, Member]) -> None:
+        """Add to the memory of the study; the oldest members of the oldest study go where all together are too many."""
+        with self._lock:
+            self._members.setdefault(study, {}).update(fresh)
+            for _ in range(sum(map(len, self._members.values())) - _MOST_MEMBERS):
+                oldest = next(iter(self._members))
+                del self._members[oldest][next(iter(self._members[oldest]))]
+                if not self._members[oldest]:
+                    del self._members[oldest]
+
+    def _keep(self, memory: dict[Any, Any], fresh: dict[Any, Any], most: int) -> None:
+        """Add to the memory; the oldest entries go where it is full."""
+        with self._lock:
+            memory.update(fresh)
+            while len(memory) > most:
+                del memory[next(iter(memory))]

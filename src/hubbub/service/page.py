@@ -1,5 +1,0 @@
-"""The status page: one HTML file (page.html) with a little JavaScript, no build step and no outside asset."""
-
-from importlib.resources import files
-
-PAGE = (files("hubbub.service") / "page.html").read_text(encoding="utf-8")

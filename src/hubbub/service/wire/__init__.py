@@ -1,0 +1,1 @@
+"""What travels between the parties: signed records, messages, problems, and HTTP with patience."""

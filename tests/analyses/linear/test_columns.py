@@ -1,0 +1,54 @@
+"""Centres and scales read off noisy histograms."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hubbub.analyses.linear.columns import Columns, cautious_target, read_columns
+from hubbub.statistics import ColumnHistogram
+
+HISTOGRAM = ColumnHistogram((7.5,) * 40)
+
+
+def read(column, n: int, noise: float, rng: np.random.Generator, *, centre: bool = True) -> Columns:
+    counts = HISTOGRAM.vectors(column(rng, (n, 40))).sum(axis=0)
+    return read_columns(HISTOGRAM, counts + noise * rng.standard_normal(counts.size), n, noise, centre=centre)
+
+
+@pytest.mark.parametrize(("mean", "deviation"), [(0.0, 3.0), (0.0, 0.8), (0.0, 0.1), (3.0, 0.5), (-2.0, 1.0)])
+def test_normal_columns_are_found(mean: float, deviation: float, rng: np.random.Generator):
+    found = read(lambda r, size: mean + deviation * r.standard_normal(size), 20_000, 20.0, rng)
+    assert np.abs(found.centre - mean).max() < 0.8 * deviation
+    assert ((found.scale > 0.6 * deviation) & (found.scale < 1.6 * deviation)).all()
+
+
+def test_without_centre_the_distance_from_zero_counts(rng: np.random.Generator):
+    found = read(lambda r, size: 3 + 0.5 * r.standard_normal(size), 20_000, 20.0, rng, centre=False)
+    np.testing.assert_array_equal(found.centre, 0.0)
+    assert ((found.scale > 2.2) & (found.scale < 3.8)).all()
+
+
+def test_two_values_are_as_wide_as_they_lie_apart(rng: np.random.Generator):
+    """A column of 0 and 1 must not get the width of one of its peaks."""
+    found = read(lambda r, size: r.integers(2, size=size) * 2.0 - 1, 3000, 50.0, rng)
+    assert (found.scale > 0.6).all()
+
+
+def test_hopeless_counts_give_a_moderate_scale_and_say_so(rng: np.random.Generator):
+    found = read(lambda r, size: r.standard_normal(size), 100, 500.0, rng)
+    assert ((found.scale > 0.2) & (found.scale < 7.5)).all()
+    assert found.doubt.mean() > 0.6
+    sure = read(lambda r, size: r.standard_normal(size), 20_000, 20.0, rng)
+    assert sure.doubt.mean() < 0.3
+    for nonsense in (np.zeros(640), np.full(640, -5.0), 1e6 * rng.standard_normal(640)):
+        found = read_columns(HISTOGRAM, nonsense, 10, 3.0, centre=True)
+        assert np.isfinite(found.centre).all()
+        assert (np.isfinite(found.scale) & (found.scale > 0) & (found.scale <= 7.5)).all()
+
+
+def test_a_target_in_doubt_gets_room():
+    columns = Columns(np.zeros(2), np.ones(2), np.array([0.9, 0.9]))
+    np.testing.assert_allclose(cautious_target(columns).scale, [1.0, np.exp(0.6)])
+    sure = Columns(np.zeros(2), np.ones(2), np.array([0.9, 0.1]))
+    np.testing.assert_array_equal(cautious_target(sure).scale, 1.0)
