@@ -46,8 +46,8 @@ def main(path: str) -> None:
     axes = figure.add_subplot()
     settings = {
         "non-private": {"engine": TrustedAggregator(), "noise_multiplier": 0.0, "clip": 1e6},
-        "epsilon 3": {"engine": LocalEngine(tolerated=5), "budget": Budget(3.0, 1e-5)},
-        "epsilon 1": {"engine": LocalEngine(tolerated=5), "budget": Budget(1.0, 1e-5)},
+        "epsilon 3": {"engine": LocalEngine(tolerate=5), "budget": Budget(3.0, 1e-5)},
+        "epsilon 1": {"engine": LocalEngine(tolerate=5), "budget": Budget(1.0, 1e-5)},
     }
     axes.plot(truth, "k_", ms=14, label="truth")
     for offset, (label, arguments) in enumerate(settings.items()):

@@ -20,7 +20,7 @@ NAMES = ("sex", "length", "diameter", "height", "whole", "shucked", "viscera", "
 
 
 def draws_of(epsilon: float | None, X: np.ndarray, y: np.ndarray) -> tuple[PrivateSVI, np.ndarray]:
-    engine = LocalEngine(computes=3, tolerated=5) if epsilon else TrustedAggregator()
+    engine = LocalEngine(computes=3, tolerate=5) if epsilon else TrustedAggregator()
     budget, noise = (Budget(epsilon, dpvi.DELTA), None) if epsilon else (None, 0.0)
     clip = dpvi.CLIP if epsilon else dpvi.NO_CLIP
     fitted = PrivateSVI(dpvi.model(), budget=budget, clip=clip, engine=engine, noise_multiplier=noise, seed=0).fit(X, y)
@@ -43,7 +43,7 @@ def main(path: str) -> None:
         low, middle, high = np.quantile(draws, [0.05, 0.5, 0.95], axis=0)
         at = np.arange(len(NAMES)) + 0.2 * (offset - 1)
         axes.errorbar(at, middle, yerr=[middle - low, high - middle], fmt="o", ms=4, label=label)
-    print(fitted.privacy_report_)
+    print(fitted.privacy_)
     axes.set_xticks(range(len(NAMES)), NAMES, rotation=30)
     axes.set(ylabel="coefficient, 90 % interval", title="Is an abalone nine rings old or more?")
     axes.legend()

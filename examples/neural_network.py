@@ -42,8 +42,8 @@ def main(path: str) -> None:
     figure = Figure(figsize=(11, 3.6), layout="constrained")
     settings = {
         "non-private": {"engine": TrustedAggregator(), "noise_multiplier": 0.0, "clip": 1e6},
-        "epsilon 3": {"engine": LocalEngine(tolerated=5), "budget": Budget(3.0, 1e-5)},
-        "epsilon 1": {"engine": LocalEngine(tolerated=5), "budget": Budget(1.0, 1e-5)},
+        "epsilon 3": {"engine": LocalEngine(tolerate=5), "budget": Budget(3.0, 1e-5)},
+        "epsilon 1": {"engine": LocalEngine(tolerate=5), "budget": Budget(1.0, 1e-5)},
     }
     for axes, (label, arguments) in zip(figure.subplots(1, 3, sharey=True), settings.items(), strict=True):
         fitted = PrivateSVI(model, steps=1500, seed=0, **{"clip": 2.0, **arguments}).fit(x, y)

@@ -1,11 +1,15 @@
-"""What was done, apart from what it costs: events feed any accountant."""
+"""What was done, apart from what it costs: events feed any accountant.
+
+As plain values (`event_fields`) they fit into ledger files, a Compute's database and a client's outbox.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from hubbub.errors import invalid, whole
+from hubbub.errors import InvalidInput, invalid, whole
 
 if TYPE_CHECKING:
     from dp_accounting import DpEvent
@@ -41,3 +45,64 @@ Event: TypeAlias = "GaussianEvent | SampledGaussianEvent | DpEvent"
 Such an event is read in dp_accounting's own terms (its noise over the add-or-remove sensitivity) and charged under
 replace-one, like everything here; one for which dp_accounting has no replace-one account is refused.
 """
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of a ledger: what people call a release, and what was done."""
+
+    label: str
+    event: Event
+
+
+def event_fields(event: Event) -> dict[str, Any]:
+    """An event as plain values: one of hubbub's, or one of dp_accounting's that dp_accounting can write down."""
+    if isinstance(event, SampledGaussianEvent):
+        return {"noise_multiplier": event.noise_multiplier, "probability": event.probability, "steps": event.steps}
+    if isinstance(event, GaussianEvent):
+        return {"noise_multiplier": event.noise_multiplier}
+    return {"dp_event": _written(event)}
+
+
+def event_of(fields: Mapping[str, Any]) -> Event:
+    """The event with these fields; KeyError, TypeError or ValueError where it is none."""
+    if "dp_event" in fields:
+        return _foreign(fields["dp_event"])
+    multiplier = float(fields["noise_multiplier"])
+    if "probability" not in fields:
+        return GaussianEvent(multiplier)
+    return SampledGaussianEvent(multiplier, float(fields["probability"]), fields["steps"])
+
+
+def _written(event: Any) -> dict[str, Any]:
+    """An event of dp_accounting by the name of its class and its fields, which may be events again."""
+    import attr
+    from dp_accounting import DpEvent
+
+    kind = type(event)
+    if not isinstance(event, DpEvent) or not kind.__module__.startswith("dp_accounting"):
+        raise InvalidInput(f"event must be of hubbub or dp_accounting to be written down, got {kind.__name__}")
+    return {"class": kind.__name__, **{each.name: _plain(getattr(event, each.name)) for each in attr.fields(kind)}}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, int | float | str | bool) or value is None:
+        return value
+    return [_plain(each) for each in value] if isinstance(value, list | tuple) else _written(value)
+
+
+def _foreign(fields: Mapping[str, Any]) -> DpEvent:
+    """Back from its class and fields."""
+    import dp_accounting
+
+    kind = getattr(dp_accounting, str(fields["class"]))
+    if not (isinstance(kind, type) and issubclass(kind, dp_accounting.DpEvent)):
+        raise ValueError
+    event: DpEvent = kind(**{name: _value(value) for name, value in fields.items() if name != "class"})
+    return event
+
+
+def _value(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return _foreign(value)
+    return [_value(each) for each in value] if isinstance(value, list) else value

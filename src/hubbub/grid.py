@@ -16,7 +16,7 @@ _LARGEST = 900  # 2^f itself must stay an ordinary double
 
 
 @dataclass(frozen=True)
-class FixedPoint:
+class Grid:
     """A grid of step 2^-fraction_bits in the ring Z/2^64, read as signed."""
 
     fraction_bits: int

@@ -141,6 +141,16 @@ def covered(tolerated: int, dropouts: int | None, colluders: int | None) -> tupl
 
 
 @dataclass(frozen=True)
+class TrustedPopulation(Population):
+    """One trusted party holds all samples and adds all the noise at once: one share is the whole of it."""
+
+    @property
+    def shares(self) -> int:
+        """The aggregator's own."""
+        return 1
+
+
+@dataclass(frozen=True)
 class EarlyPopulation(Population):
     """As hubbub 0.1 counted: every sample for a client, colluders or dropouts (T), and T counted in samples.
 

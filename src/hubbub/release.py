@@ -5,8 +5,39 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hubbub.arrays import Floats
-from hubbub.events import GaussianEvent, SampledGaussianEvent
+from hubbub.events import Event
 from hubbub.population import Population
+
+
+@dataclass(frozen=True)
+class NoiseLaw:
+    """What a posterior is told of the noise in a release: its law, and its standard deviation in each coordinate."""
+
+    law: str
+    std: float
+
+
+@dataclass(frozen=True)
+class Trust:
+    """Which Computes may conspire, and which must be honest, for the shares to hide what they hide."""
+
+    computes: int
+    """M, all of them."""
+    conspiring: int
+    """So many of them, whichever they are, learn nothing from what they hold together."""
+    sentence: str
+    """The assumption in words: what must not happen."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Where the roles ran, and who could see samples there."""
+
+    name: str
+    statement: str
+    """One sentence for the privacy report."""
+    aggregator: bool = False
+    """True where one trusted party saw every sample and added all the noise."""
 
 
 @dataclass(frozen=True)
@@ -15,16 +46,21 @@ class Release:
 
     value: Floats
     """The sum over all contributors, with noise."""
-    noise_std: float
-    """Standard deviation of the noise in each coordinate."""
+    noise: NoiseLaw
+    """The law and the scale of the noise in each coordinate."""
     n: int
     """How many samples are in the sum."""
     clients: int
     """How many clients contributed them, each with one share of the noise."""
-    event: GaussianEvent | SampledGaussianEvent
+    event: Event
     """What the accountant is told."""
     protection: Protection
     """How it was made, and against whom it protects."""
+
+    @property
+    def noise_std(self) -> float:
+        """Standard deviation of the noise in each coordinate."""
+        return self.noise.std
 
     @property
     def dropouts(self) -> int:
@@ -42,19 +78,26 @@ class Protection:
     """How a release was made: everything the guarantee depends on besides the budget."""
 
     population: Population
-    computes: int
+    trust: Trust | None
+    """In which Computes; None where there were none."""
     sensitivity: float
     sigma_std: float
     sigma_client: float
     dimension: int
     statistic: str
+    mechanism: str
     fraction_bits: int | None
     sealed: str | None
     """The HPKE suite of the sealed shares, or None where shares stayed in one process."""
-    setting: str
-    """Where the roles ran: 'one process', 'trusted aggregator', ..."""
+    setting: Setting
+    """Where the roles ran."""
     generator: str
     """What drew noise and shares."""
     secure_generator: bool
     colluders: int = 0
     """Simulated colluders, who added no noise."""
+
+    @property
+    def computes(self) -> int:
+        """M, the number of Computes; 1 stands for a trusted aggregator."""
+        return 1 if self.trust is None else self.trust.computes

@@ -34,20 +34,20 @@ from hubbub.statistics.base import Statistic
 from spark_support import shared_session
 
 ENGINES: dict[str, Callable[[int | None], Engine]] = {
-    "local": lambda seed: LocalEngine(computes=3, tolerated=2, seed=seed),
-    "local, 2 Computes": lambda seed: LocalEngine(computes=2, tolerated=2, seed=seed),
-    "local, 10 Computes": lambda seed: LocalEngine(computes=10, tolerated=2, seed=seed),
-    "local, sealed": lambda seed: LocalEngine(computes=3, tolerated=2, seed=seed, seal=True),
-    "local, sealed hybrid": lambda seed: LocalEngine(computes=2, tolerated=2, seed=seed, seal="MLKEM768-X25519"),
+    "local": lambda seed: LocalEngine(computes=3, tolerate=2, seed=seed),
+    "local, 2 Computes": lambda seed: LocalEngine(computes=2, tolerate=2, seed=seed),
+    "local, 10 Computes": lambda seed: LocalEngine(computes=10, tolerate=2, seed=seed),
+    "local, sealed": lambda seed: LocalEngine(computes=3, tolerate=2, seed=seed, seal=True),
+    "local, sealed hybrid": lambda seed: LocalEngine(computes=2, tolerate=2, seed=seed, seal="MLKEM768-X25519"),
     "local, parties of 3": lambda seed: LocalEngine(computes=3, dropouts=1, colluding=1, seed=seed, holds=3),
-    "local, parties of 3, sealed": lambda seed: LocalEngine(computes=3, tolerated=1, seed=seed, holds=3, seal=True),
+    "local, parties of 3, sealed": lambda seed: LocalEngine(computes=3, tolerate=1, seed=seed, holds=3, seal=True),
     "trusted": lambda seed: TrustedAggregator(seed=seed),
-    "spark": lambda seed: SparkEngine(computes=3, tolerated=2, seed=seed, session=shared_session(), partitions=3),
+    "spark": lambda seed: SparkEngine(computes=3, tolerate=2, seed=seed, session=shared_session(), partitions=3),
 }
 NETWORK: dict[str, Callable[[tuple[str, ...], int | None], Engine]] = {
     "network": lambda urls, seed: NetworkEngine(urls, dropouts=1, colluding=1, seed=seed, holds=3),
-    "network, a client for every row": lambda urls, seed: NetworkEngine(urls, tolerated=2, seed=seed),
-    "network, through a gateway": lambda urls, seed: NetworkEngine(urls, tolerated=2, seed=seed, relayed=True),
+    "network, a client for every row": lambda urls, seed: NetworkEngine(urls, tolerate=2, seed=seed),
+    "network, through a gateway": lambda urls, seed: NetworkEngine(urls, tolerate=2, seed=seed, relayed=True),
 }
 """On live Compute processes, which the fixture `live` starts."""
 ON_NODES = [

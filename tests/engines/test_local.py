@@ -24,7 +24,7 @@ MARKS = Means((2.0**20,))
 def test_variance_of_a_release_is_n_over_n_minus_t_minus_1_sigma_std(n: int, t: int):
     """2000 coordinates in each of 5 releases; false alarm FALSE_ALARM."""
     statistic = Means((0.5,) * 2000)
-    engine = LocalEngine(computes=3, tolerated=t, theorem1=True, seed=n + t)
+    engine = LocalEngine(computes=3, tolerate=t, theorem1=True, seed=n + t)
     values = np.concatenate([engine.private_sum(np.zeros((n, 2000)), statistic, 1.0).value for _ in range(5)])
     sigma_std = engine.plan(statistic, 1.0, n).mechanism.sigma_std
     low, high = stats.chi2(values.size).interval(1 - FALSE_ALARM)
@@ -55,7 +55,7 @@ def test_dropouts_colluders_and_the_curious_client_together_leave_sigma_std(drop
 @pytest.mark.parametrize("seal", [False, True])
 def test_dropouts_at_either_step_are_in_no_sum(seal: bool):
     rows = 2.0 ** np.arange(20)[:, None]  # a unique mark per client: a double count would show
-    engine = LocalEngine(computes=3, tolerated=5, absent=(0, 7), lost_halfway=(19,), seal=seal)
+    engine = LocalEngine(computes=3, tolerate=5, absent=(0, 7), lost_halfway=(19,), seal=seal)
     release = engine.private_sum(rows, MARKS, 0.0)
     assert release.value[0] == 2.0**20 - 1 - 2**0 - 2**7 - 2**19
     assert (release.n, release.clients, release.dropouts, release.colluders_covered) == (17, 17, 3, 5)
@@ -64,13 +64,13 @@ def test_dropouts_at_either_step_are_in_no_sum(seal: bool):
 @pytest.mark.parametrize("seal", [False, True])
 def test_colluders_add_no_noise(seal: bool):
     rows = 2.0 ** np.arange(20)[:, None]
-    engine = LocalEngine(computes=3, tolerated=5, colluders=tuple(range(20)), seal=seal)
+    engine = LocalEngine(computes=3, tolerate=5, colluders=tuple(range(20)), seal=seal)
     assert engine.private_sum(rows, MARKS, 1.0).value[0] == 2.0**20 - 1
 
 
 @pytest.mark.parametrize("seal", [False, True])
 def test_more_dropouts_than_tolerated_are_refused(seal: bool):
-    engine = LocalEngine(tolerated=1, absent=(0,), lost_halfway=(1,), seal=seal)
+    engine = LocalEngine(tolerate=1, absent=(0,), lost_halfway=(1,), seal=seal)
     with pytest.raises(RoundRefused, match=r"clients must number at least 19 .*got 18; the round is refused"):
         engine.private_sum(np.zeros((20, 1)), MARKS, 1.0)
 
@@ -78,7 +78,7 @@ def test_more_dropouts_than_tolerated_are_refused(seal: bool):
 @pytest.mark.parametrize("fault", ["absent", "lost_halfway", "colluders"])
 @pytest.mark.parametrize("index", [20, 1000])
 def test_fault_of_a_client_that_does_not_exist_is_one_line(fault: str, index: int):
-    engine = LocalEngine(tolerated=2, **{fault: (index,)})
+    engine = LocalEngine(tolerate=2, **{fault: (index,)})
     with pytest.raises(InvalidInput, match=rf"client must be a number in 0..19, got client={index}"):
         engine.private_sum(np.zeros((20, 1)), MARKS, 1.0)
 
@@ -90,7 +90,7 @@ def test_chunks_of_any_size_give_the_same_exact_sum(computes: int, clients: int,
     monkeypatch.setattr(local, "_ONE_SLICE", 1000)
     monkeypatch.setattr(local, "_LEAST_SLICE", 100)
     rows = np.arange(clients, dtype=float)[:, None] * [1, -2, 3]
-    release = LocalEngine(computes=computes, tolerated=2, absent=(2,)).private_sum(rows, Means((4000.0,) * 3), 0.0)
+    release = LocalEngine(computes=computes, tolerate=2, absent=(2,)).private_sum(rows, Means((4000.0,) * 3), 0.0)
     assert release.value.tolist() == [s * (rows[:, 0].sum() - 2) for s in (1, -2, 3)]
 
 
@@ -105,7 +105,7 @@ def test_no_compute_and_no_m_minus_1_of_them_see_the_sum():
     rows = np.ones((50, 8))
     plan = engine.plan(Means((1.0,) * 8), 0.0, 50)
     sums = engine.compute_sums(plan, rows)
-    assert (plan.fixed_point.decode(combine(sums)) == 50.0).all()
+    assert (plan.grid.decode(combine(sums)) == 50.0).all()
     again = engine.compute_sums(plan, rows)
     for k in range(3):
         assert (sums[k] != again[k]).all()
@@ -119,7 +119,7 @@ def test_engine_is_not_a_short_cut(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(Randomness, "fill_words", lambda self, out: out.fill(0))
     engine = LocalEngine(computes=3)
     plan = engine.plan(Means((1.0,)), 0.0, 6)
-    readable = plan.fixed_point.decode(engine.compute_sums(plan, np.ones((6, 1))))
+    readable = plan.grid.decode(engine.compute_sums(plan, np.ones((6, 1))))
     assert readable.ravel().tolist() == [6.0, 0.0, 0.0]  # one Compute got the six masked vectors of this block
 
 
@@ -127,11 +127,11 @@ def test_engine_is_not_a_short_cut(monkeypatch: pytest.MonkeyPatch):
     ("arguments", "message"),
     [
         ({"computes": 1}, "computes must be a whole number in 2..1000, got computes=1"),
-        ({"tolerated": -1}, "tolerated must be a whole number >= 0, got tolerated=-1"),
+        ({"tolerated": -1}, "tolerated must be a whole number >= 0, got tolerate=-1"),
         ({"seal": "RSA"}, "suite must be one of X25519"),
         ({"seed": -3}, "seed must be a whole number"),
         ({"computes": 2.5}, "computes must be a whole number in 2..1000, got computes=2.5"),
-        ({"tolerated": 1.5}, "tolerated must be a whole number >= 0, got tolerated=1.5"),
+        ({"tolerated": 1.5}, "tolerated must be a whole number >= 0, got tolerate=1.5"),
         ({"absent": (-1,)}, "absent must be a whole number >= 0, got absent=-1"),
         ({"absent": 1}, "absent must be a list of row numbers, got absent=1"),
         ({"colluders": (1.5,)}, "colluders must be a whole number"),
@@ -148,7 +148,7 @@ def test_ring_that_is_too_small_is_one_line():
 
 
 def test_copies_and_pickles_work_and_share_no_noise():
-    engine = LocalEngine(seed=4, tolerated=1)
+    engine = LocalEngine(seed=4, tolerate=1)
     rows = np.zeros((5, 1))
     assert copy.deepcopy(engine) == engine
     elsewhere = pickle.loads(pickle.dumps(engine))
@@ -186,7 +186,7 @@ def test_units_do_not_matter(scale: float):
 
 
 def test_colluders_named_twice_count_once():
-    engine = LocalEngine(tolerated=3, colluders=(1, 1, 1))
+    engine = LocalEngine(tolerate=3, colluders=(1, 1, 1))
     assert engine.private_sum(np.zeros((20, 1)), MARKS, 1.0).protection.colluders == 1
 
 

@@ -109,9 +109,9 @@ def test_a_lost_record_is_made_anew_as_a_whole(session):
     first, second = (task.record(0, [rows]).words.reshape(3, 50) for _ in range(2))
     assert (first != second).all()
     for attempt in (first, second):
-        assert (plan.fixed_point.decode(combine(attempt)) == 6.0).all()
+        assert (plan.grid.decode(combine(attempt)) == 6.0).all()
     mixed = np.stack([first[0], second[1], second[2]])
-    assert (np.abs(plan.fixed_point.decode(combine(mixed)) - 6.0) > 1.0).mean() > 0.9
+    assert (np.abs(plan.grid.decode(combine(mixed)) - 6.0) > 1.0).mean() > 0.9
 
 
 def test_no_attempt_repeats_the_noise_of_another():
@@ -119,7 +119,7 @@ def test_no_attempt_repeats_the_noise_of_another():
     plan = SparkEngine().plan(Means((1.0,)), 2.0, 6)
     task = ShareOut(plan, 2, "auto", None)
     noise = [
-        plan.fixed_point.decode(combine(task.record(0, [np.zeros((6, 1))]).words.reshape(2, 1)))[0] for _ in range(600)
+        plan.grid.decode(combine(task.record(0, [np.zeros((6, 1))]).words.reshape(2, 1)))[0] for _ in range(600)
     ]
     assert len(set(noise)) == 600
     low, high = stats.chi2(600).interval(1 - FALSE_ALARM)
@@ -170,7 +170,7 @@ def test_seed_repeats_a_simulation_and_a_retried_task(session):
 def test_a_number_of_clients_that_changed_is_refused(session, claimed: int, tolerated: int, reason: str):
     table = SparkTable(blocks_of(session, ROWS, 2), ("mark",), clients=claimed)
     with pytest.raises(RoundRefused, match="got 20;") as caught:
-        SparkEngine(session=session, tolerated=tolerated).private_sum(table, MARKS, 1.0)
+        SparkEngine(session=session, tolerate=tolerated).private_sum(table, MARKS, 1.0)
     assert caught.value.reason == reason
 
 
@@ -305,7 +305,7 @@ def test_an_array_too_large_for_the_driver_is_refused():
     ("arguments", "message"),
     [
         ({"computes": 1}, "computes must be a whole number in 2..1000, got computes=1"),
-        ({"tolerated": -1}, "tolerated must be a whole number >= 0, got tolerated=-1"),
+        ({"tolerated": -1}, "tolerated must be a whole number >= 0, got tolerate=-1"),
         ({"partitions": 0}, "partitions must be a whole number >= 1, got partitions=0"),
         ({"shares": "none"}, "shares must be one of auto, raw, seeds"),
         ({"seed": -3}, "seed must be a whole number"),

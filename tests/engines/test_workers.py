@@ -50,7 +50,7 @@ def test_every_client_is_counted_once(workers: int, shares: str):
 
 
 def test_absent_clients_are_left_out():
-    engine = LocalEngine(computes=3, workers=2, tolerated=4, absent=(0, 17), lost_halfway=(N - 1,))
+    engine = LocalEngine(computes=3, workers=2, tolerate=4, absent=(0, 17), lost_halfway=(N - 1,))
     expected = np.delete(rows(), [0, 17, N - 1], axis=0).sum(axis=0)
     assert engine.private_sum(rows(), STATISTIC, 0.0).value.tolist() == expected.tolist()
 
@@ -68,7 +68,7 @@ def test_without_a_seed_noise_never_repeats():
 
 def test_noise_has_the_stated_size():
     """4000 clients in some 40 slices by 2 workers; 300 releases of 3 coordinates, within 6 standard errors."""
-    engine = LocalEngine(workers=2, tolerated=10)
+    engine = LocalEngine(workers=2, tolerate=10)
     exact = rows().sum(axis=0)
     releases = [engine.private_sum(rows(), STATISTIC, 2.0) for _ in range(100)]
     z = np.concatenate([(r.value - exact) / r.noise_std for r in releases])

@@ -62,7 +62,7 @@ def test_the_readmes_example(data):
     X, y = data
     fitted = PrivateLinearRegression(
         budget=Budget(epsilon=1.0, delta=1e-5), x_bound=7.5, y_bound=7.5, method="projected",
-        engine=LocalEngine(computes=3, tolerated=5),
+        engine=LocalEngine(computes=3, tolerate=5),
     ).fit(X, y)  # fmt: skip
     mean, std = fitted.predict(X, return_std=True)
     assert mean.shape == std.shape == (400,)
@@ -148,7 +148,7 @@ def test_score_is_a_leak(data):
 
 def test_clone_keeps_the_same_purse_and_engine_settings():
     ledger = Ledger(BUDGET)
-    original = model(ledger=ledger, engine=LocalEngine(computes=5, tolerated=2))
+    original = model(ledger=ledger, engine=LocalEngine(computes=5, tolerate=2))
     copied = clone(original)
     assert copied.ledger is ledger
     assert copied.engine == original.engine
@@ -211,7 +211,7 @@ def test_one_bound_per_column(data):
         ),
         ({"method": "auto", "draws": 5}, "draws must be a whole number >= 100"),
         ({"method": "auto", "fit_intercept": "yes"}, "fit_intercept must be True, False or 'auto'"),
-        ({"engine": LocalEngine(tolerated=399)}, r"dropouts \+ colluders must be at most K - 2 = 398"),
+        ({"engine": LocalEngine(tolerate=399)}, r"dropouts \+ colluders must be at most K - 2 = 398"),
         ({"engine": LocalEngine(fraction_bits=52)}, "fraction_bits must be at most"),
     ],
 )

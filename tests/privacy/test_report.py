@@ -19,7 +19,7 @@ ROWS = np.random.default_rng(0).uniform(-1, 1, size=(200, 2))
 
 
 def report(engine: object = None, budget: Budget = BUDGET, rounds: int = 2) -> PrivacyReport:
-    engine = LocalEngine(computes=3, tolerated=4) if engine is None else engine
+    engine = LocalEngine(computes=3, tolerate=4) if engine is None else engine
     done = [
         Round(f"round {k}", engine.private_sum(ROWS, Means((1.0, 1.0)), m))  # type: ignore[attr-defined]
         for k, m in enumerate(split(budget, [1.0] * rounds))
@@ -28,7 +28,7 @@ def report(engine: object = None, budget: Budget = BUDGET, rounds: int = 2) -> P
 
 
 def test_text_answers_a_data_protection_officers_questions():
-    text = str(report(LocalEngine(computes=3, tolerated=4, absent=(7,))))
+    text = str(report(LocalEngine(computes=3, tolerate=4, absent=(7,))))
     for part in [
         "Guarantee:", "(epsilon=1, delta=1e-05)-differential privacy",
         "Unit of privacy:", "one sample (one row of data), whoever holds it", "Adjacency:", "replace-one",
@@ -59,10 +59,10 @@ def test_simulation_is_labelled():
 
 
 def test_too_many_simulated_colluders_are_labelled():
-    made = report(LocalEngine(tolerated=1, colluders=(0, 1)))
+    made = report(LocalEngine(tolerate=1, colluders=(0, 1)))
     assert not made.is_guarantee
     assert "2 simulated colluders exceed the 1 covered" in str(made)
-    assert report(LocalEngine(tolerated=2, colluders=(0, 1))).is_guarantee
+    assert report(LocalEngine(tolerate=2, colluders=(0, 1))).is_guarantee
 
 
 def test_parties_and_whole_clients_are_stated():
@@ -91,7 +91,7 @@ def test_a_study_of_an_earlier_version_counts_in_samples():
 
 
 def test_theorem_1_is_said_to_be_that():
-    made = report(LocalEngine(tolerated=4, theorem1=True, absent=(7,)))
+    made = report(LocalEngine(tolerate=4, theorem1=True, absent=(7,)))
     text = " ".join(str(made).split())
     assert "N = 200 clients, of whom T = 4 may collude or drop out (Theorem 1)" in text
     assert "up to 3 colluding client(s) together with" in text

@@ -14,7 +14,7 @@ from hubbub.errors import InvalidInput
 from hubbub.privacy import DistributedGaussian, EarlyPopulation, Population
 from hubbub.randomness import Randomness
 from hubbub.roles import Study, check_finest, contribute, plan_round
-from hubbub.securesum import FixedPoint, PrivateKey, PublicKey
+from hubbub.securesum import Grid, PrivateKey, PublicKey
 from hubbub.statistics import Box, Clipped, Means, Regression
 
 KEYS = tuple(PublicKey("X25519", bytes([k]) * 32) for k in range(3))
@@ -59,7 +59,7 @@ def test_same_study_same_bytes_in_another_process():
         Study(PEOPLE, KEYS, (plan_round(Means((1.0, 2.1)), 2.0, PEOPLE),)),
         Study(PEOPLE, KEYS, (plan_round(Means((1.0, 2.0)), 2.0, PEOPLE, fraction_bits=10),)),
         Study(PEOPLE, KEYS, (dataclasses.replace(PLAN, mechanism=DistributedGaussian(2.0, 5.0, PEOPLE)),)),
-        Study(PEOPLE, KEYS, (dataclasses.replace(PLAN, fixed_point=FixedPoint(PLAN.fixed_point.fraction_bits + 1)),)),
+        Study(PEOPLE, KEYS, (dataclasses.replace(PLAN, fixed_point=Grid(PLAN.grid.fraction_bits + 1)),)),
     ],
 )
 def test_any_change_changes_the_hash(changed: Study):
@@ -88,7 +88,7 @@ def test_plan_adds_the_rounding_to_the_sensitivity():
 def test_largest_possible_sum_fits_the_ring():
     plan = plan_round(Means((1e6,)), 30.0, Population(10**6))
     largest = 10**6 * (1e6 + 9.4 * plan.mechanism.sigma_client)
-    assert largest * 2.0**plan.fixed_point.fraction_bits < 2.0**63
+    assert largest * 2.0**plan.grid.fraction_bits < 2.0**63
 
 
 def test_ring_that_is_too_small_is_one_line():
@@ -111,10 +111,10 @@ def test_a_study_is_not_taken_at_its_word():
     weak = dataclasses.replace(PLAN, mechanism=DistributedGaussian(2.0, 1e-3, PEOPLE))
     with pytest.raises(InvalidInput, match="sensitivity must be at least .*do not take part"):
         Study(PEOPLE, KEYS, (weak,))
-    coarse = dataclasses.replace(PLAN, fixed_point=FixedPoint(0))
+    coarse = dataclasses.replace(PLAN, fixed_point=Grid(0))
     with pytest.raises(InvalidInput, match="fraction_bits must be so large"):
         Study(PEOPLE, KEYS, (coarse,))
-    overflowing = dataclasses.replace(PLAN, fixed_point=FixedPoint(60))
+    overflowing = dataclasses.replace(PLAN, fixed_point=Grid(60))
     with pytest.raises(InvalidInput, match="fraction_bits must be so small that the sum fits the ring"):
         Study(PEOPLE, KEYS, (overflowing,))
     with pytest.raises(InvalidInput, match="keys must be distinct"):
@@ -130,9 +130,9 @@ def test_a_study_is_not_taken_at_its_word():
 def test_the_grid_is_not_finer_than_the_noise_asks_for(clients: int, bound: float, multiplier: float):
     """A step is between 2^-31 and 2^-28 of a client's noise, unless the ring asks for a coarser one."""
     plan = plan_round(Means((bound,)), multiplier, Population(clients))
-    steps = plan.mechanism.sigma_client / plan.fixed_point.step
+    steps = plan.mechanism.sigma_client / plan.grid.step
     assert 8 <= steps < 2.0**31
-    total = clients * (bound + 10 * plan.mechanism.sigma_client) * 2.0**plan.fixed_point.fraction_bits
+    total = clients * (bound + 10 * plan.mechanism.sigma_client) * 2.0**plan.grid.fraction_bits
     assert steps > 2.0**28 or total > 2.0**60
 
 
@@ -141,7 +141,7 @@ def test_a_finer_grid_than_the_noise_asks_for_is_refused():
         InvalidInput, match=r"fraction_bits must be at most \d+: on a finer grid, below 2\^-30 .* use \d+"
     ):
         plan_round(Means((1.0,)), 1.0, Population(10), fraction_bits=40)
-    fine = dataclasses.replace(PLAN, fixed_point=FixedPoint(PLAN.fixed_point.fraction_bits + 2))
+    fine = dataclasses.replace(PLAN, fixed_point=Grid(PLAN.grid.fraction_bits + 2))
     with pytest.raises(InvalidInput, match="fraction_bits must be at most"):
         check_finest(fine)
 

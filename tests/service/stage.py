@@ -66,7 +66,7 @@ class Stage:
     def round(self, number: int = 0, multiplier: float = 10.0, statistic=STATISTIC, **changes) -> RoundRecord:
         plan = plan_round(statistic, multiplier, self.study.population)
         record = RoundRecord(
-            digest(self.study), number, statistic.describe(), plan.fixed_point.fraction_bits, multiplier,
+            digest(self.study), number, statistic.describe(), plan.grid.fraction_bits, multiplier,
             plan.mechanism.sigma_client, stamp(self.clock.now + 3600), f"round {number}",
         )  # fmt: skip
         return replace(record, **changes)
@@ -160,7 +160,7 @@ class Stage:
             for each, compute in zip(self.nodes, self.study.computes, strict=True)
         ]
         words, present = combine_sums(role, record.number, sums)
-        return role.plan(record.number).fixed_point.decode(words), present.samples
+        return role.plan(record.number).grid.decode(words), present.samples
 
 
 def make_stage(

@@ -94,7 +94,7 @@ def rebuilt(stage: Stage, record: RoundRecord, person: Person, found: list[bytes
         shares.append(decode_share(share, plan.dimension))
     words = np.zeros(plan.dimension, dtype=np.uint64)
     add_shares(words, shares)
-    return plan.fixed_point.decode(words)
+    return plan.grid.decode(words)
 
 
 def opened(found: list[bytes], mark: bytes, lengths: list[int], session, context: Context) -> bytes | None:

@@ -99,7 +99,7 @@ def test_only_signatures_of_all_computes_under_this_very_round_count(tmp_path: P
 
 
 def engine_over(live: LocalComputes, answer: Answer, *, relayed: bool = False, seconds: float = 10.0) -> NetworkEngine:
-    engine = NetworkEngine(live.urls, tolerated=1, budget=BUDGET, relayed=relayed)
+    engine = NetworkEngine(live.urls, tolerate=1, budget=BUDGET, relayed=relayed)
     object.__setattr__(engine, "_web", web_over(answer, seconds))
     return engine
 

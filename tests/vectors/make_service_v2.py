@@ -46,7 +46,7 @@ def records() -> dict[str, tuple[object, SigningKey]]:
     )  # fmt: skip
     plan = plan_round(Means((1.0, 2.0)), 4.0, population)
     round_ = RoundRecord(
-        digest(study), 0, Means((1.0, 2.0)).describe(), plan.fixed_point.fraction_bits, 4.0, plan.mechanism.sigma_client,
+        digest(study), 0, Means((1.0, 2.0)).describe(), plan.grid.fraction_bits, 4.0, plan.mechanism.sigma_client,
         "2029-12-31T00:00:00Z", "means", (shift([0.5, 0.0]), clip([1.0, 2.0])),
     )  # fmt: skip
     token = token_digest(token_for(bytes(32), COMPUTE.public()))

@@ -97,7 +97,7 @@ def _round(label: str, plan: RoundPlan, clients: int, computes: int) -> dict[str
         "label": label, "dimension": plan.dimension, "sensitivity": m.sensitivity,
         "noise_multiplier": m.noise_multiplier, "sigma_std": m.sigma_std, "sigma_client": m.sigma_client,
         "noise_std": m.sigma_release(clients), "noise_std_of_the_mean": m.sigma_release(clients) / clients,
-        "largest_term": plan.statistic.magnitude, "fraction_bits": plan.fixed_point.fraction_bits,
+        "largest_term": plan.statistic.magnitude, "fraction_bits": plan.grid.fraction_bits,
         "upload_bytes": 8 * plan.dimension + 32 * (computes - 1), "sealed_upload_bytes": _sealed_bytes(plan, computes),
     }  # fmt: skip
 

@@ -44,7 +44,7 @@ class NetworkEngine:
 
     With a `budget` every Compute keeps the study's ledger and refuses a round that overspends it. Without one the
     study is a simulation, which Computes take only if their configuration says so. The noise covers `dropouts`
-    clients that are missing and `colluding` ones that tell their noise, both at once; `tolerated=T` is short for T of
+    clients that are missing and `colluding` ones that tell their noise, both at once; `tolerate=T` is short for T of
     each. `holds` is the number of samples of one client (1: every row is a client of its own, with its own key and
     report), and `unit` what the promise is about: any "sample", or all samples of any "client". With
     `relayed` reports travel in batches, as through a gateway; otherwise every client uploads by itself. A `seed` makes
@@ -73,7 +73,7 @@ class NetworkEngine:
     def __post_init__(self) -> None:
         object.__setattr__(self, "urls", tuple(self.urls))
         check_computes(len(self.urls))
-        covered(self.tolerated, self.dropouts, self.colluding)
+        covered(self.tolerate, self.dropouts, self.colluding)
         whole("holds", self.holds, 1, "a client holds one sample at least")
         object.__setattr__(self, "_randomness", Randomness.of(self.seed))
         object.__setattr__(self, "_web", Web.open(self.authority, Patience(total=60.0, first=0.02, most=1.0)))
@@ -86,7 +86,7 @@ class NetworkEngine:
 
     def population(self, samples: int) -> Population:
         """Who takes part where there are so many rows."""
-        both = covered(self.tolerated, self.dropouts, self.colluding)
+        both = covered(self.tolerate, self.dropouts, self.colluding)
         return Population.of_rows(samples, self.holds, both, self.unit)
 
     def private_sum(self, rows: Floats, statistic: Statistic, noise_multiplier: float) -> Release:

@@ -145,7 +145,7 @@ def compute_view(rows: Floats, bound: Box, config: DemoConfig, clients: int = 20
     reports = [contribute(study, 0, f"client-{i}", row, randomness)[last] for i, row in enumerate(rows)]
     holding, _ = accept(Compute(study, 0, last, keys[last]), reports)
     seen = _byte_counts(np.stack([share.expand() for share in holding.held.values()]))
-    hidden = _byte_counts(plan.fixed_point.encode(plan.statistic.vectors(rows)))
+    hidden = _byte_counts(plan.grid.encode(plan.statistic.vectors(rows)))
     return ComputeView(last + 1, seen, hidden, float(chisquare(seen).pvalue))
 
 

@@ -90,7 +90,7 @@ def accuracy_of(method: str, epsilon: float, X: Floats, y: Floats, X_new: Floats
 
     seed = seed_of("dpvi", label, method, epsilon)
     engine: Engine = (
-        LocalEngine(tolerated=TOLERATED, theorem1=True, seed=seed) if method == "DDP" else TrustedAggregator(seed)
+        LocalEngine(tolerate=TOLERATED, theorem1=True, seed=seed) if method == "DDP" else TrustedAggregator(seed)
     )
     noise, clip = (0.0, NO_CLIP) if method == "NP" else (None, CLIP)
     fitted = PrivateSVI(

@@ -29,7 +29,7 @@ def measure(tolerated: int, seed: int, repeats: int) -> list[Row]:
     rows: list[Row] = []
     for clients in CLIENTS:
         engine = LocalEngine(
-            computes=3, tolerated=tolerated, theorem1=True, seed=seed_of("fig1b", seed, tolerated, clients)
+            computes=3, tolerate=tolerated, theorem1=True, seed=seed_of("fig1b", seed, tolerated, clients)
         )
         releases = [engine.private_sum(np.zeros((clients, COORDINATES)), statistic, 1.0) for _ in range(repeats)]
         values = np.concatenate([release.value for release in releases])

@@ -17,7 +17,7 @@ from types import TracebackType
 import numpy as np
 
 from hubbub.randomness import Randomness
-from hubbub.securesum import FixedPoint
+from hubbub.securesum import Grid
 
 _BLOCK = 1 << 15  # 256 KB an array
 _SAMPLE = 1 << 23  # words timed in each process; more are scaled up
@@ -51,7 +51,7 @@ def primitive_seconds(words: int, computes: int, streams: int) -> float:
     """Of one process; scaled from a sample where there are many words."""
     block = min(words, _BLOCK)
     blocks = -(-min(words, _SAMPLE) // block)
-    randomness, fixed_point = Randomness.system(), FixedPoint(20)
+    randomness, fixed_point = Randomness.system(), Grid(20)
     mask, total, numbers = np.ones(block, np.uint64), np.zeros(block, np.uint64), np.empty(block)
     primitives: list[tuple[int, Callable[[], object]]] = [
         (streams, lambda: randomness.fill_words(mask)),

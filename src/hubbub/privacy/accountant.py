@@ -60,17 +60,17 @@ def fits(events: Sequence[Event], budget: Budget) -> bool:
     return _delta(multiplier, tuple(others), budget.epsilon) <= budget.delta
 
 
-def split(budget: Budget, shares: Sequence[float]) -> list[float]:
+def shared_multipliers(budget: Budget, weights: Sequence[float]) -> list[float]:
     """Noise multipliers of several rounds whose *composition* meets the budget.
 
-    The shares say how much louder one round may be than another: 1/multiplier is in proportion to
-    its share. Solved for the whole, never by dividing epsilon and delta.
+    The weights say how much louder one round may be than another: 1/multiplier is in proportion to its weight. Solved
+    for the whole, never by dividing epsilon and delta.
     """
-    if not shares or min(shares) <= 0:
-        raise InvalidInput(f"shares must be positive, got shares={list(shares)}; name one per round")
+    if not weights or min(weights) <= 0:
+        raise InvalidInput(f"weights must be positive, got weights={list(weights)}; name one per round")
     whole = noise_multiplier(budget)
-    length = math.sqrt(sum(share**2 for share in shares))
-    return [whole * length / share for share in shares]
+    length = math.sqrt(sum(weight**2 for weight in weights))
+    return [whole * length / weight for weight in weights]
 
 
 @lru_cache(maxsize=256)

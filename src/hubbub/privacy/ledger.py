@@ -12,13 +12,11 @@ import os
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from hubbub.budget import Budget
 from hubbub.errors import BudgetExceeded, InvalidInput, invalid
-from hubbub.events import Event, GaussianEvent, SampledGaussianEvent
+from hubbub.events import Entry, Event, event_fields, event_of
 from hubbub.privacy.accountant import epsilon_spent, fits
 from hubbub.privacy.blocks import Block, announce, inherited
 
@@ -36,14 +34,6 @@ def _forget_blocks() -> None:
 
 if hasattr(os, "register_at_fork"):  # not on Windows, which has no forks
     os.register_at_fork(after_in_child=_forget_blocks)
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One line of the ledger."""
-
-    label: str
-    event: Event
 
 
 class Ledger:
@@ -190,7 +180,7 @@ class Ledger:
 
     def _write(self, entries: tuple[Entry, ...]) -> None:
         if self.path is not None:
-            rows = [{"label": e.label, **_fields(e.event)} for e in entries]
+            rows = [{"label": e.label, **event_fields(e.event)} for e in entries]
             text = json.dumps({"epsilon": self.budget.epsilon, "delta": self.budget.delta, "entries": rows}, indent=1)
             draft = self.path.with_name(self.path.name + ".draft")
             with open(draft, "w") as file:
@@ -268,27 +258,10 @@ def _file_lock(path: Path) -> AbstractContextManager[object]:
 def _stored(path: Path) -> tuple[Budget, tuple[Entry, ...]]:
     try:
         stored = json.loads(path.read_text())
-        entries = tuple(Entry(e["label"], _event(e)) for e in stored["entries"])
+        entries = tuple(Entry(e["label"], event_of(e)) for e in stored["entries"])
         return Budget(stored["epsilon"], stored["delta"]), entries
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise InvalidInput(f"ledger must be a file written by hubbub, got ledger={path}; name another file") from None
-
-
-def _fields(event: Event) -> dict[str, float]:
-    """An event as the fields of a ledger file."""
-    if isinstance(event, SampledGaussianEvent):
-        multiplier, probability = event.noise_multiplier, event.probability
-        return {"noise_multiplier": multiplier, "probability": probability, "steps": event.steps}
-    if isinstance(event, GaussianEvent):
-        return {"noise_multiplier": event.noise_multiplier}
-    raise InvalidInput(f"event must be Gaussian in a ledger file, got event={event}; keep that ledger in memory")
-
-
-def _event(fields: dict[str, Any]) -> Event:
-    multiplier = float(fields["noise_multiplier"])
-    if "probability" not in fields:
-        return GaussianEvent(multiplier)
-    return SampledGaussianEvent(multiplier, float(fields["probability"]), fields["steps"])
 
 
 def _without(entries: tuple[Entry, ...], taken_back: Sequence[Entry]) -> tuple[Entry, ...]:

@@ -7,6 +7,7 @@ import textwrap
 from dataclasses import dataclass, field
 
 from hubbub.budget import Budget
+from hubbub.events import Event, GaussianEvent, SampledGaussianEvent
 from hubbub.population import EarlyPopulation, Population, Unit
 from hubbub.privacy.accountant import epsilon_spent, fits
 from hubbub.release import Protection, Release
@@ -35,9 +36,9 @@ class Round:
         return {
             "label": self.label, "statistic": p.statistic, "dimension": p.dimension, "n": r.n,
             "clients": r.clients, "dropouts": r.dropouts, "colluders_covered": r.colluders_covered,
-            "sensitivity": p.sensitivity, "noise_multiplier": r.event.noise_multiplier,
+            "sensitivity": p.sensitivity, "noise_multiplier": _multiplier(r.event),
             "sigma_std": p.sigma_std, "sigma_client": p.sigma_client, "noise_std": r.noise_std,
-            "fraction_bits": p.fraction_bits, "sealed": p.sealed, "setting": p.setting,
+            "fraction_bits": p.fraction_bits, "sealed": p.sealed, "setting": p.setting.name,
             "generator": p.generator,
         }  # fmt: skip
 
@@ -87,7 +88,7 @@ class PrivacyReport:
             "epsilon": self.epsilon, "delta": self.delta,
             "budget": {"epsilon": self.budget.epsilon, "delta": self.budget.delta},
             "meaning": self.meaning() if self.is_guarantee else None,
-            "setting": SETTINGS[self._last.setting], **population_dict(self._last.population),
+            "setting": self._last.setting.statement, **population_dict(self._last.population),
             "computes": self._last.computes,
             "rounds": [r.as_dict() for r in self.rounds],
             "holds_against": self.holds_against(), "not_promised": self.not_promised(),
@@ -101,13 +102,13 @@ class PrivacyReport:
         """The adversaries against whom the statement is made."""
         p = self._last
         public = "everybody who sees the released sums, the posterior or anything computed from them"
-        if p.setting == "trusted aggregator":
+        if p.setting.aggregator:
             return [public]
         missing = max(r.release.dropouts for r in self.rounds)
         return [
             public,
             "the analyst, and any single client, who knows (and can subtract) its own share of the noise",
-            f"{p.population.colluding(missing)}up to {p.computes - 1} of the {p.computes} Computes, wherever "
+            f"{p.population.colluding(missing)}up to {conspiring(p)} of the {p.computes} Computes, wherever "
             "these are run by independent parties (and as long as AES-128 is not broken)",
         ]
 
@@ -118,11 +119,11 @@ class PrivacyReport:
     def not_promised(self) -> list[str]:
         """What a reader might wrongly assume."""
         p = self._last
-        if p.setting == "trusted aggregator":
+        if p.setting.aggregator:
             return ["the trusted aggregator sees every sample: there is no protection against it", *COMMON]
         special = [all_pool(p), p.population.beyond()]
         if p.sealed is None:
-            special.append("the shares were not encrypted by hubbub: none of them left " + p.setting)
+            special.append("the shares were not encrypted by hubbub: none of them left " + p.setting.name)
         return [*special, *COMMON]
 
     def __str__(self) -> str:
@@ -135,7 +136,7 @@ class PrivacyReport:
             lines += entry("NOT A GUARANTEE", "; ".join(self.reservations))
             lines += entry("Calculated as", f"{self.budget}-differential privacy, had these been avoided")
         lines += entry("Spent", f"epsilon {self.epsilon:.4g} at delta {self.delta:g}, {len(self.rounds)} round(s)")
-        lines += entry("Setting", SETTINGS[p.setting])
+        lines += entry("Setting", p.setting.statement)
         lines += entry("Unit of privacy", UNITS[p.population.unit])
         lines += entry("Adjacency", ADJACENCIES[p.population.unit])
         lines += cautions(self.budget, p.population.n)
@@ -152,15 +153,6 @@ class PrivacyReport:
         return "\n".join(lines)
 
 
-SETTINGS = {
-    "network": "clients and Computes ran apart and spoke over the network: nobody saw the samples but their holders",
-    "network on one machine": "the Computes were processes of their own, but one machine ran them and all clients: "
-    "whoever ran it could see the samples",
-    "one process": "all parties were simulated in one process: whoever ran it could see the samples",
-    "one Spark cluster": "all parties were simulated on one Spark cluster: whoever runs it could see the samples",
-    "trusted aggregator": "one trusted party saw every sample and added the noise",
-}
-
 COMMON = [
     "other releases from the same data: this report covers one fit; several compose, which a ledger keeps",
     "scores, chosen settings and preprocessing taken from the rows as they are (score, grid search, scaling, "
@@ -174,11 +166,18 @@ COMMON = [
 ]
 
 
+def conspiring(p: Protection) -> int:
+    """How many Computes may conspire without learning anything."""
+    return 0 if p.trust is None else p.trust.conspiring
+
+
 def parties(p: Protection) -> str:
     """Who takes part, in one line."""
-    if p.setting == "trusted aggregator":
+    if p.setting.aggregator:
         return f"{p.population.n} samples and one trusted aggregator"
-    return f"{p.population}; M = {p.computes} Computes, of whom at least one must be honest"
+    least = p.computes - conspiring(p)
+    honest = "one" if least == 1 else str(least)
+    return f"{p.population}; M = {p.computes} Computes, of whom at least {honest} must be honest"
 
 
 def population_dict(population: Population) -> dict[str, object]:
@@ -191,8 +190,10 @@ def population_dict(population: Population) -> dict[str, object]:
 
 
 def all_pool(p: Protection) -> str:
-    """What is left where no Compute is honest."""
-    return f"if all {p.computes} Computes pool their shares, a client is covered by its own share of noise only"
+    """What is left where too many Computes conspire."""
+    many = conspiring(p) + 1
+    who = f"all {many} Computes" if many == p.computes else f"{many} of the {p.computes} Computes"
+    return f"if {who} pool their shares, a client is covered by its own share of noise only"
 
 
 def _round_line(r: Round) -> str:
@@ -205,12 +206,17 @@ def _round_line(r: Round) -> str:
         f"{release.colluders_covered} colluding {who} covered); sensitivity {p.sensitivity:.4g}; noise of "
         f"standard deviation {release.noise_std:.4g} in each released number"
     )
-    if p.setting == "trusted aggregator":
+    if p.setting.aggregator:
         return f"{text}; drawn by {p.generator}"
     return (
         f"{text} ({p.sigma_client:.4g} from each client, a trusted aggregator would add {p.sigma_std:.4g}); "
-        f"{p.setting}, {seal}; drawn by {p.generator}"
+        f"{p.setting.name}, {seal}; drawn by {p.generator}"
     )
+
+
+def _multiplier(event: Event) -> float | None:
+    """The noise multiplier of an event that has one."""
+    return event.noise_multiplier if isinstance(event, GaussianEvent | SampledGaussianEvent) else None
 
 
 def meaning_of(budget: Budget, unit: Unit = "sample") -> str:

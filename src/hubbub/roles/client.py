@@ -6,7 +6,6 @@ holds. Vectors and noise are rounded to the grid before they are added, so that 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 
 import numpy as np
@@ -15,11 +14,10 @@ from hubbub.arrays import Floats, number_rows
 from hubbub.errors import InvalidInput, invalid
 from hubbub.privacy import Budget, EarlyPopulation, fits
 from hubbub.randomness import Randomness
-from hubbub.roles.crowd import noise_words
-from hubbub.roles.selection import vectors_of
+from hubbub.roles.selection import Outside, vectors_of
 from hubbub.roles.study import Study
-from hubbub.securesum import Context, Report, Session, Share, encode_share, seal, split, start_session
-from hubbub.statistics import tell_outside
+from hubbub.securesum import Context, Report, Session, Share, encode_share, seal, start_session
+from hubbub.statistics import warn_outside
 
 _AT_ONCE = 500  # samples of one client
 
@@ -56,17 +54,18 @@ def contribute(
             "study must count clients, got one made by hubbub 0.1, which counts samples; do not take part"
         )
     plan = study.plan(number)
-    rows = number_rows("sample", np.atleast_2d(sample), plan.statistic.columns)
+    rows = number_rows("sample", np.atleast_2d(sample), None if plan.steps else plan.statistic.columns)
     if rows.shape[0] > (largest := study.population.largest):
         raise invalid("sample", f"at most {largest} row(s), as the study says", rows.shape[0], "agree on it first")
-    tell_outside(f"sample of {client}", plan.statistic, rows)
-    words = np.zeros(plan.dimension, dtype=np.uint64)
+    words, outside = np.zeros(plan.dimension, dtype=np.uint64), Outside()
     for start in range(0, rows.shape[0], _AT_ONCE):
-        vectors = vectors_of(plan.statistic, rows[start : start + _AT_ONCE], randomness, hide=True)
-        words += plan.fixed_point.encode(vectors).sum(axis=0, dtype=np.uint64)
+        vectors, found = vectors_of(plan, rows[start : start + _AT_ONCE], randomness, hide=True)
+        outside = outside.and_then(found, start)
+        words += plan.noise.encoded(vectors).sum(axis=0, dtype=np.uint64)
+    warn_outside(f"sample of {client}", plan.statistic, outside.number, rows.shape[0], outside.first)
     if not withhold_noise:
-        words += noise_words(plan, 1, randomness)[0]
-    shares = split(words, study.computes, long_share_at(client, study.computes), randomness)
+        words += plan.noise.shares(1, plan.dimension, randomness)[0]
+    shares = study.secure_sum.shard(words, client, randomness)
     return tuple(_report(study, number, client, k, share, sessions) for k, share in enumerate(shares))
 
 
@@ -84,8 +83,3 @@ def _report(
 def start_sessions(study: Study, client: str) -> tuple[Session, ...]:
     """One session with each Compute, for all rounds of the study."""
     return tuple(start_session(key, study.digest, client, k) for k, key in enumerate(study.keys))
-
-
-def long_share_at(client: str, computes: int) -> int:
-    """Which Compute gets this client's masked vector: spread evenly over clients."""
-    return int.from_bytes(hashlib.sha256(client.encode()).digest()[:8], "big") % computes

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from hubbub.arrays import Words
 from hubbub.errors import CannotCombine
-from hubbub.privacy import Protection, Release
+from hubbub.protocols import Protection, Release, SecureSum, Setting
 from hubbub.randomness import Randomness
 from hubbub.roles.compute import ComputeSum, Turnout
 from hubbub.roles.study import RoundPlan, Study
-from hubbub.securesum import combine
 
 
 def combine_sums(study: Study, number: int, sums: Sequence[ComputeSum]) -> tuple[Words, Turnout]:
     """The exact integer sum over the roster, and who is in it; refuses sums that do not belong together."""
-    if sorted(s.compute for s in sums) != list(range(study.computes)):
+    found = [s.compute for s in sums]
+    if len(set(found)) != len(found) or not study.secure_sum.enough(found):
         raise CannotCombine(
             "missing-compute",
             f"sums must come from each of the {study.computes} Computes once, got {len(sums)}",
@@ -26,7 +24,7 @@ def combine_sums(study: Study, number: int, sums: Sequence[ComputeSum]) -> tuple
         raise CannotCombine("wrong-study", "sums must all be of this study and round; fetch them again")
     if len({(s.roster, s.turnout) for s in sums}) != 1:
         raise CannotCombine("rosters-differ", "the Computes' rosters must agree; let them agree again")
-    return combine(np.stack([s.words for s in sums])), sums[0].turnout
+    return study.secure_sum.unshard({s.compute: s.words for s in sums}), sums[0].turnout
 
 
 def decode_release(
@@ -34,29 +32,30 @@ def decode_release(
     words: Words,
     present: Turnout,
     *,
-    computes: int,
-    setting: str,
+    secure_sum: SecureSum,
+    setting: Setting,
     sealed: str | None,
     randomness: Randomness,
     colluders: int = 0,
 ) -> Release:
     """The noisy sum as real numbers, with everything its guarantee depends on."""
-    mechanism = plan.mechanism
+    noise = plan.noise
     return Release(
-        value=plan.fixed_point.decode(words),
-        noise_std=mechanism.sigma_release(present.clients - colluders),
+        value=noise.grid.decode(words),
+        noise=noise.law(present.clients - colluders),
         n=present.samples,
         clients=present.clients,
         event=plan.event,
         protection=Protection(
-            population=mechanism.population,
-            computes=computes,
-            sensitivity=mechanism.sensitivity,
-            sigma_std=mechanism.sigma_std,
-            sigma_client=mechanism.sigma_client,
+            population=noise.population,
+            trust=secure_sum.trust(),
+            sensitivity=noise.sensitivity,
+            sigma_std=noise.sigma_std,
+            sigma_client=noise.sigma_client,
             dimension=plan.dimension,
             statistic=str(plan.statistic.describe()["statistic"]),
-            fraction_bits=plan.fixed_point.fraction_bits,
+            mechanism=str(plan.mechanism.describe()["mechanism"]),
+            fraction_bits=noise.grid.fraction_bits,
             sealed=sealed,
             setting=setting,
             generator=randomness.source,

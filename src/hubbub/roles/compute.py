@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-import numpy as np
-
 from hubbub.arrays import Words
 from hubbub.errors import CannotOpen, MalformedMessage, ReportRejected, RoundRefused
 from hubbub.privacy import Population
@@ -101,7 +99,7 @@ def open_report(compute: Compute, report: Report, opened: Callable[[Context], by
     """The share inside, read by `opened`, or ReportRejected."""
     try:
         plaintext = opened(Context(report.study, report.round, report.client, report.compute))
-        return decode_share(plaintext, compute.study.plan(compute.round).dimension)
+        return decode_share(plaintext, compute.study.secure_sum, compute.study.plan(compute.round).dimension)
     except CannotOpen as error:
         raise ReportRejected("cannot-open", str(error)) from None
     except MalformedMessage as error:
@@ -162,29 +160,45 @@ def release(compute: Compute, roster: Roster, samples: Mapping[str, int] | None 
         return compute, compute.released
     if compute.refused:
         raise RoundRefused("refused", "round was refused and its shares are deleted; start a new round")
-    check_turnout(compute.study.population, len(set(roster)))
-    missing = set(roster) - set(compute.held)
-    if missing or len(set(roster)) != len(roster):
-        raise RoundRefused(
-            "unknown-client", f"roster must hold distinct clients of this Compute, {len(missing)} are not"
-        )
-    words = np.zeros(compute.study.plan(compute.round).dimension, dtype=np.uint64)
-    add_shares(words, (compute.held[client] for client in roster))
-    turnout = turnout_of(roster, samples)
-    result = ComputeSum(compute.study.digest, compute.round, compute.index, digest, turnout, words)
+    result = sum_over(compute, roster, samples, ((name, compute.held[name]) for name in roster if name in compute.held))
     return replace(compute, held={}, released=result), result
+
+
+def check_roster(study: Study, roster: Roster) -> None:
+    """Refuse a roster that names a client twice, or lacks more clients than the noise allows for."""
+    check_turnout(study.population, len(set(roster)))
+    if len(set(roster)) != len(roster):
+        raise RoundRefused("unknown-client", "roster must hold distinct clients, got some twice; agree on it again")
+
+
+def sum_over(
+    compute: Compute, roster: Roster, samples: Mapping[str, int] | None, shares: Iterable[tuple[str, Share]]
+) -> ComputeSum:
+    """The sum of the shares of the roster's clients, each counted once; `shares` may come from a store, one by one.
+
+    RoundRefused where one of them is missing or comes twice: a sum over others would not be the one agreed on.
+    """
+    check_roster(compute.study, roster)
+    scheme, wanted = compute.study.secure_sum, set(roster)
+    total = scheme.empty(compute.study.plan(compute.round).dimension)
+    for client, share in shares:
+        if client not in wanted:
+            raise RoundRefused("unknown-client", "shares must be of clients of the roster, each once, got another")
+        wanted.remove(client)
+        scheme.accumulate(total, share)
+    if wanted:
+        raise RoundRefused(
+            "unknown-client", f"roster must hold distinct clients of this Compute, {len(wanted)} are not"
+        )
+    digest = roster_digest(compute.study, compute.round, roster)
+    turnout = turnout_of(roster, samples)
+    return ComputeSum(compute.study.digest, compute.round, compute.index, digest, turnout, total)
 
 
 def turnout_of(roster: Roster, samples: Mapping[str, int] | None = None) -> Turnout:
     """How many clients and samples are in a sum over this roster."""
     held = len(roster) if samples is None else sum(samples[client] for client in roster)
     return Turnout(len(roster), held)
-
-
-def add_shares(words: Words, shares: Iterable[Share]) -> None:
-    """Add the shares to the words, one at a time."""
-    for share in shares:
-        words += share.expand()
 
 
 def refuse(compute: Compute) -> Compute:

@@ -1,28 +1,51 @@
-"""Who counts in this round: everybody, or whoever wins a coin that no one else sees."""
+"""From rows to vectors, as every client does it: the public steps, the statistic, and the coin of a batch."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
 from hubbub.arrays import Floats
 from hubbub.randomness import Randomness
-from hubbub.statistics import Statistic, bounded_vectors, probability_of
+from hubbub.roles.study import RoundPlan
+from hubbub.statistics import bounded_vectors
+from hubbub.statistics.preparation import prepare
 
 
-def vectors_of(statistic: Statistic, rows: Floats, randomness: Randomness, *, hide: bool = False) -> Floats:
+class Outside(NamedTuple):
+    """How many samples the statistic had no vector for, and where the first one stands among the rows."""
+
+    number: int = 0
+    first: int | None = None
+
+    def and_then(self, other: Outside, start: int) -> Outside:
+        """Together with what was found in the rows from `start` on."""
+        later = None if other.first is None else start + other.first
+        return Outside(self.number + other.number, later if self.first is None else self.first)
+
+
+def vectors_of(plan: RoundPlan, rows: Floats, randomness: Randomness, *, hide: bool = False) -> tuple[Floats, Outside]:
     """The clients' vectors; in a self-selected batch zero for each one that lost its own coin.
 
     A coin protects a client as noise does, so it comes from the same stream. Noise is added to zeros, too. With `hide`
     the work is the same whether a coin is won or lost, so that how long a client takes does not tell. A sample that
-    the statistic has no vector for (NaN, an unknown category) gives zero, too: no sample makes this fail.
+    the statistic has no vector for (NaN, an unknown category) gives zero, too, and is counted: no sample makes this
+    fail.
     """
-    probability = probability_of(statistic)
+    statistic, probability = plan.statistic, plan.statistic.probability
     if probability == 1:
-        return bounded_vectors(statistic, rows)
+        return _evaluated(plan, rows)
     chosen = randomness.words(rows.shape[0]) < np.uint64(int(probability * 2.0**64))  # rounded down: toward privacy
     if hide:
-        return np.where(chosen[:, None], bounded_vectors(statistic, rows), 0.0)
-    vectors = np.zeros((rows.shape[0], statistic.dimension))
+        vectors, outside = _evaluated(plan, rows)
+        return np.where(chosen[:, None], vectors, 0.0), outside
+    vectors, outside = np.zeros((rows.shape[0], statistic.dimension)), Outside()
     if chosen.any():
-        vectors[chosen] = bounded_vectors(statistic, rows[chosen])
-    return vectors
+        vectors[chosen], outside = _evaluated(plan, rows[chosen])
+    return vectors, outside
+
+
+def _evaluated(plan: RoundPlan, rows: Floats) -> tuple[Floats, Outside]:
+    vectors, wrong = bounded_vectors(plan.statistic, prepare(rows, plan.steps) if plan.steps else rows)
+    return vectors, Outside() if wrong is None else Outside(int(wrong.sum()), int(np.argmax(wrong)))

@@ -1,11 +1,12 @@
-"""Fixed-point ring, additive shares, wire codec and sealing."""
+"""How sums are kept secret: sharing schemes, shares and reports as bytes, sealing to Computes."""
 
-from hubbub.grid import FixedPoint, choose_fraction_bits
-from hubbub.securesum.additive import Share, check_computes, combine, split
+from hubbub.protocols import SecureSum, Share
+from hubbub.registry import Registry
+from hubbub.securesum.additive import Additive, check_computes
 from hubbub.securesum.seal.hpke import Context, PrivateKey, PublicKey, SuiteName, check_suite, open_sealed, seal
 from hubbub.securesum.seal.sessions import OPENING_BYTES, Session, join_session, mark_of, start_session
 from hubbub.securesum.seeds import expand_seed
-from hubbub.securesum.tally import Sharing, Tally, check_sharing, clients_at_once
+from hubbub.securesum.tally import AdditiveTally, Masks, check_masks, clients_at_once
 from hubbub.securesum.wire.codec import (
     Report,
     decode_report,
@@ -18,10 +19,14 @@ from hubbub.securesum.wire.codec import (
 )
 from hubbub.securesum.wire.frames import Frame
 
+SECURE_SUMS: Registry[SecureSum] = Registry(
+    "hubbub.secure_sums", "scheme", {"additive": "hubbub.securesum.additive:Additive"}
+)
+"""Every secure sum that is installed here."""
+
 __all__ = [
-    "OPENING_BYTES", "Context", "FixedPoint", "Frame", "PrivateKey", "PublicKey", "Report", "Session", "Share",
-    "Sharing", "SuiteName", "Tally", "check_computes", "check_sharing", "check_suite", "choose_fraction_bits",
-    "clients_at_once", "combine", "decode_report", "decode_share", "encode_report", "encode_share", "expand_seed",
-    "join_reports", "join_session", "mark_of", "open_sealed", "pack", "seal", "split", "split_reports",
-    "start_session",
+    "OPENING_BYTES", "SECURE_SUMS", "Additive", "AdditiveTally", "Context", "Frame", "Masks", "PrivateKey",
+    "PublicKey", "Report", "Session", "Share", "SuiteName", "check_computes", "check_masks", "check_suite",
+    "clients_at_once", "decode_report", "decode_share", "encode_report", "encode_share", "expand_seed", "join_reports",
+    "join_session", "mark_of", "open_sealed", "pack", "seal", "split_reports", "start_session",
 ]  # fmt: skip

@@ -13,11 +13,11 @@ import numpy as np
 
 from hubbub.arrays import Words
 from hubbub.errors import invalid
+from hubbub.protocols import Tally
 from hubbub.randomness import Randomness
-from hubbub.securesum.additive import check_computes
 from hubbub.securesum.seeds import SPARE_WORDS, expand_keys, expand_seeds, fresh_keys, fresh_seeds, generator_for
 
-Sharing = Literal["auto", "raw", "seeds"]
+Masks = Literal["auto", "raw", "seeds"]
 """How masks are made: drawn as words, or expanded from seeds by the client and again by the Compute."""
 
 BLOCK_WORDS = 1 << 16  # 512 KB an array: vector and mask of a block stay in the second-level cache
@@ -27,14 +27,13 @@ _FOLD, _FEW = 512, 4  # rows shorter than this are added several at a time; so f
 Block = tuple[slice, slice]
 
 
-class Tally:
+class AdditiveTally(Tally):
     """M running sums. `raw` masks are uniform words from one keyed stream, the same distribution as expanded
     seeds; `auto` is raw, since within one machine no byte is saved by a seed (docs/decisions/0003)."""
 
-    def __init__(self, computes: int, dimension: int, randomness: Randomness, sharing: Sharing = "auto") -> None:
-        check_computes(computes)
+    def __init__(self, computes: int, dimension: int, randomness: Randomness, masks: Masks = "auto") -> None:
         self.sums = np.zeros((computes, dimension), dtype=np.uint64)
-        self.seeds = check_sharing(sharing) == "seeds"
+        self.seeds = check_masks(masks) == "seeds"
         self._generator = generator_for(dimension)
         self.randomness = randomness
         """Where masks and seeds come from; may change between calls."""
@@ -109,8 +108,8 @@ def add_rows(words: Words, total: Words) -> None:
     total += words.sum(axis=0)
 
 
-def check_sharing(sharing: str) -> str:
-    """A known way of sharing, or one line that names those there are."""
-    if sharing not in get_args(Sharing):
-        raise invalid("shares", f"one of {', '.join(get_args(Sharing))}", repr(sharing), "use auto")
-    return sharing
+def check_masks(masks: str) -> str:
+    """A known way of making masks, or one line that names those there are."""
+    if masks not in get_args(Masks):
+        raise invalid("shares", f"one of {', '.join(get_args(Masks))}", repr(masks), "use auto")
+    return masks

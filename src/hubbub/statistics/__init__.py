@@ -1,18 +1,18 @@
 """sample -> vector, and its bound: every bound states its own sensitivity."""
 
-from hubbub.statistics.base import Statistic, probability_of, rows_at_once
 from hubbub.statistics.bounds import Ball, Box, Formula
 from hubbub.statistics.clipped import Clipped, Program, install
 from hubbub.statistics.counts import Count, OneHot
-from hubbub.statistics.domain import bounded_vectors, outside, tell_outside, warn_outside
+from hubbub.statistics.domain import bounded_vectors, outside, warn_outside
 from hubbub.statistics.histogram import ColumnHistogram
 from hubbub.statistics.moments import MeanAndSquare, Means, SecondMoments
-from hubbub.statistics.registry import statistic_from
+from hubbub.statistics.registry import STATISTICS, statistic_from
 from hubbub.statistics.regression import Gram, Regression
 from hubbub.statistics.spread import Spread
 from hubbub.statistics.stacked import Stacked
 
 __all__ = [
+    "STATISTICS",
     "Ball",
     "Box",
     "Clipped",
@@ -28,13 +28,9 @@ __all__ = [
     "SecondMoments",
     "Spread",
     "Stacked",
-    "Statistic",
     "bounded_vectors",
     "install",
     "outside",
-    "probability_of",
-    "rows_at_once",
     "statistic_from",
-    "tell_outside",
     "warn_outside",
 ]  # fmt: skip

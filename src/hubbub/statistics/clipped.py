@@ -14,6 +14,7 @@ import numpy as np
 
 from hubbub.arrays import Floats
 from hubbub.errors import InvalidInput, NotFiniteWarning, invalid
+from hubbub.protocols import Statistic
 from hubbub.statistics.bounds import positive
 
 
@@ -51,7 +52,7 @@ class Program(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Clipped:
+class Clipped(Statistic):
     """x -> v min(1, clip/|v|_2) with v = program(state, x); a vector that is not finite becomes zero.
 
     `probability` below 1 is a self-selected batch: in every round each client flips a coin of its own, and sends

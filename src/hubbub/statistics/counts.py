@@ -9,11 +9,12 @@ from numpy.typing import NDArray
 
 from hubbub.arrays import Floats
 from hubbub.errors import whole
+from hubbub.protocols import Statistic
 from hubbub.statistics.bounds import positive
 
 
 @dataclass(frozen=True)
-class Count:
+class Count(Statistic):
     """x -> x clipped to [0, bound]: a yes/no (bound 1) or a number of events."""
 
     bound: float = 1.0
@@ -56,7 +57,7 @@ class Count:
 
 
 @dataclass(frozen=True)
-class OneHot:
+class OneHot(Statistic):
     """category 0..k-1 -> the unit vector of that category."""
 
     categories: int

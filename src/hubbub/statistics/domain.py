@@ -18,27 +18,29 @@ from numpy.typing import NDArray
 
 from hubbub.arrays import Floats, rows_not_finite
 from hubbub.errors import OutOfDomainWarning
-from hubbub.statistics.base import Statistic
+from hubbub.protocols import Statistic
 from hubbub.statistics.preparation import FAR
 
 
 def outside(statistic: Statistic, rows: Floats) -> NDArray[np.bool_] | None:
     """Which samples the statistic has no vector for; None where there are none."""
-    wrong = rows_not_finite(rows)
-    if hasattr(statistic, "inside"):
-        unknown: NDArray[np.bool_] = ~statistic.inside(rows)
-        wrong = unknown if wrong is None else wrong | unknown
+    wrong, known = rows_not_finite(rows), statistic.inside(rows)
+    if known is not None:
+        wrong = ~known if wrong is None else wrong | ~known
     return wrong if wrong is not None and wrong.any() else None
 
 
-def bounded_vectors(statistic: Statistic, rows: Floats) -> Floats:
-    """The statistic's vectors, zero for each sample outside its domain; goes through whatever the samples are."""
+def bounded_vectors(statistic: Statistic, rows: Floats) -> tuple[Floats, NDArray[np.bool_] | None]:
+    """The statistic's vectors, zero for each sample outside its domain; goes through whatever the samples are.
+
+    Also which samples those are, None where there are none.
+    """
     wrong, rows = outside(statistic, rows), within_reach(rows)
     if wrong is None:
-        return statistic.vectors(rows)
+        return statistic.vectors(rows), None
     vectors = statistic.vectors(np.where(wrong[:, None], 0.0, rows))
     vectors[wrong] = 0.0
-    return vectors
+    return vectors, wrong
 
 
 def within_reach(rows: Floats) -> Floats:
@@ -48,19 +50,11 @@ def within_reach(rows: Floats) -> Floats:
     return np.clip(rows, -FAR, FAR)
 
 
-def tell_outside(field: str, statistic: Statistic, rows: Floats) -> None:
-    """Warn whoever holds these samples that some count as zero. Says where they are, never what they are."""
-    wrong = outside(statistic, rows)
-    if wrong is not None:
-        first = int(np.argmax(wrong))
-        warn_outside(field, statistic, int(wrong.sum()), rows.shape[0], f", the first in row {first}")
-
-
-def warn_outside(field: str, statistic: Statistic, wrong: int, rows: int, where: str = "") -> None:
-    """The same where they have been counted already."""
+def warn_outside(field: str, statistic: Statistic, wrong: int, rows: int, first: int | None = None) -> None:
+    """Warn whoever holds these samples that some count as zero. Says where the first is, never what it is."""
     if wrong:
-        domain = str(getattr(statistic, "domain", "finite numbers"))
-        warnings.warn(outside_text(field, domain, wrong, rows, where), OutOfDomainWarning, stacklevel=3)
+        where = "" if first is None else f", the first in row {first}"
+        warnings.warn(outside_text(field, statistic.domain, wrong, rows, where), OutOfDomainWarning, stacklevel=3)
 
 
 def outside_text(field: str, domain: str, wrong: int, rows: int, where: str = "") -> str:

@@ -8,11 +8,12 @@ import numpy as np
 
 from hubbub.arrays import Floats
 from hubbub.errors import whole
+from hubbub.protocols import Statistic
 from hubbub.statistics.bounds import positive
 
 
 @dataclass(frozen=True)
-class ColumnHistogram:
+class ColumnHistogram(Statistic):
     """x -> for each column the unit vector of its bin; edges at 0 and at +-c_j/2, +-c_j/4, .., +-c_j/2^(octaves-1).
 
     One sample counts once in each of the D columns, so replacing it moves D ones at most, however many bins

@@ -9,11 +9,12 @@ from typing import ClassVar
 import numpy as np
 
 from hubbub.arrays import Floats
+from hubbub.protocols import Statistic
 from hubbub.statistics.bounds import positive
 
 
 @dataclass(frozen=True)
-class _PerColumn:
+class _PerColumn(Statistic):
     """One number out for each number in, |x_j| clipped to bounds[j] first."""
 
     bounds: tuple[float, ...]
@@ -96,7 +97,7 @@ class Means(_PerColumn):
 
 
 @dataclass(frozen=True)
-class MeanAndSquare:
+class MeanAndSquare(Statistic):
     """x -> (x/c, (x/c)^2) for one bounded variable: in units of c the square comes for free.
 
     (a - b)^2 + (a^2 - b^2)^2 = (a - b)^2 (1 + (a + b)^2) with |a|, |b| <= 1 is largest at a = -b = 1,

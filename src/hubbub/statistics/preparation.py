@@ -6,15 +6,15 @@ row, they go through: a step that failed for some rows would tell, by who is mis
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from hubbub.arrays import Floats, number_rows, rows_not_finite
 from hubbub.errors import InvalidInput
+from hubbub.protocols import Steps
 
-Steps = Sequence[Mapping[str, Any]]
 MOST_STEPS = 16
 FAR = 1e100  # beyond any bound; its square is a number still
 

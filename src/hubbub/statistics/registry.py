@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from hubbub.errors import InvalidInput, whole
-from hubbub.statistics.base import Statistic
+from hubbub.protocols import Description, Statistic
+from hubbub.registry import Builder, Registry
 from hubbub.statistics.bounds import Ball, Box, positive
 from hubbub.statistics.clipped import KIND, Clipped, installed
 from hubbub.statistics.counts import Count, OneHot
@@ -22,41 +22,12 @@ from hubbub.statistics.stacked import Stacked
 MOST_DIMENSIONS = 1_000_000
 """Longer vectors are refused, so that a description of a few bytes cannot ask for all the memory there is."""
 
-Description = Mapping[str, Any]
-
 
 def statistic_from(description: object) -> Statistic:
     """The statistic that describes itself in exactly these words; anything else is refused."""
-    statistic = _built(description)
-    if _canonical(statistic.describe()) != _canonical(description):
-        raise InvalidInput(
-            f"statistic must be described as hubbub describes it: {_canonical(statistic.describe())[:200]}, "
-            "got other fields or values; use the same version of hubbub"
-        )
-    return statistic
-
-
-def _built(description: object) -> Statistic:
-    if not isinstance(description, Mapping) or description.get("statistic") not in _BUILDERS:
-        named = description.get("statistic") if isinstance(description, Mapping) else description
-        raise InvalidInput(
-            f"statistic must be one of {', '.join(_BUILDERS)}, got statistic={str(named)[:80]!r}; update hubbub"
-        )
-    try:
-        statistic = _BUILDERS[description["statistic"]](description)
-    except (KeyError, TypeError, IndexError, OverflowError):
-        raise InvalidInput(
-            f"statistic must be described in full, got an incomplete {description['statistic']}; ask for the whole"
-        ) from None
+    statistic = STATISTICS.read(description)
     whole("dimension", statistic.dimension, 1, "describe a smaller statistic", most=MOST_DIMENSIONS)
     return statistic
-
-
-def _canonical(description: object) -> str:
-    try:
-        return json.dumps(description, sort_keys=True, allow_nan=False)
-    except (TypeError, ValueError, RecursionError):
-        raise InvalidInput("statistic must be described in plain JSON values, got others; use describe()") from None
 
 
 def _numbers(values: Sequence[Any]) -> tuple[float, ...]:
@@ -89,7 +60,7 @@ def _ball(d: Description) -> Ball:
 
 
 def _stacked(d: Description) -> Statistic:
-    parts = tuple(_built(part) for part in d["parts"])
+    parts = tuple(STATISTICS.build(part) for part in d["parts"])
     if any(isinstance(part, Stacked) for part in parts) or len(parts) > MOST_DIMENSIONS:
         raise InvalidInput("parts must be plain statistics, got a stack in a stack; name the parts one by one")
     shares = _numbers(d["shares"])
@@ -110,7 +81,7 @@ def _clipped(d: Description) -> Statistic:
     return Clipped(program, np.array(state, dtype=np.float64), d["clip"], d["probability"])
 
 
-_BUILDERS: dict[str, Callable[[Description], Statistic]] = {
+_OWN: dict[str, Builder[Statistic] | str] = {
     "regression": _regression,
     "second moments": lambda d: SecondMoments(_numbers(d["bounds"])),
     "means": lambda d: Means(_numbers(d["bounds"])),
@@ -122,3 +93,5 @@ _BUILDERS: dict[str, Callable[[Description], Statistic]] = {
     "stacked": _stacked,
     KIND: _clipped,
 }
+STATISTICS: Registry[Statistic] = Registry("hubbub.statistics", "statistic", _OWN)
+"""Every statistic that is installed here."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from hubbub.arrays import Floats
 from hubbub.errors import invalid
+from hubbub.protocols import Statistic
 from hubbub.statistics.bounds import Ball, Box, Formula
 
 
@@ -22,7 +23,7 @@ class Gram(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Regression:
+class Regression(Statistic):
     """(x, y) -> flat vector of d(d+1)/2 + d (+1) weighted products, bounded first.
 
     A bound without y gives the d(d+1)/2 products of the features alone.

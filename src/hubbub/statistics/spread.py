@@ -8,11 +8,12 @@ import numpy as np
 
 from hubbub.arrays import Floats
 from hubbub.errors import whole
+from hubbub.protocols import Statistic
 from hubbub.statistics.bounds import positive
 
 
 @dataclass(frozen=True)
-class Spread:
+class Spread(Statistic):
     """x -> (x, |x|^2 / B) with |x| <= B: longer rows are shortened first.
 
     The square comes for free: for |x| = B and |z| = r the squared distance is at most

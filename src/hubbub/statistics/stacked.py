@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.arrays import Floats
-from hubbub.statistics.base import Statistic
+from hubbub.protocols import Statistic
 from hubbub.statistics.domain import outside
 
 
 @dataclass(frozen=True)
-class Stacked:
+class Stacked(Statistic):
     """(x, z, ..) -> the parts' vectors one after the other, part i scaled so that it moves by sqrt(shares[i]).
 
     With shares that sum to 1 the whole has sensitivity 1, and part i bears the noise it would bear alone,

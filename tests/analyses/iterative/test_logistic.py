@@ -38,9 +38,9 @@ def test_raw_units_are_confidently_wrong_and_it_is_said_loudly():
     assert low < high < 0 < 0.03
     assert len(caught) == 1
     assert model.shortened_[0] == pytest.approx(1.0, abs=0.06)
-    for text in (str(model.summary()), repr(model), " ".join(str(model.privacy_report_).split())):
+    for text in (str(model.summary()), repr(model), " ".join(str(model.privacy_).split())):
         assert "do not trust these coefficients" in text
-    assert model.privacy_report_.as_dict()["caution"] == model.caution_
+    assert model.privacy_.as_dict()["caution"] == model.caution_
 
 
 @pytest.mark.parametrize("batch", [None, 300])
@@ -56,7 +56,7 @@ def test_standardised_columns_are_not_warned_of_and_the_share_is_told(batch: int
             z.append((model.shortened_[0] - truth) / model.shortened_[1])
     assert model.caution_ is None
     assert "of the rows were shortened" in str(model.summary())
-    assert "Take care" not in str(model.privacy_report_)
+    assert "Take care" not in str(model.privacy_)
     assert 0.4 < np.sqrt(np.mean(np.square(z))) < 1.7  # chi-squared of 20: about 2 in 10^5 outside
 
 
@@ -88,7 +88,7 @@ def test_the_mark_is_within_the_stated_sensitivity_and_costs_half_a_per_cent_of_
 def test_the_count_is_inside_the_budget():
     ledger = Ledger(Budget(1.0, 1e-5))
     model = fitted(*patients(50.0, 12.0), engine=LocalEngine(), ledger=ledger)
-    report = model.privacy_report_
+    report = model.privacy_
     assert report.is_guarantee
     assert report.epsilon <= 1.0
     assert report.last.protection.sensitivity >= 2 * JaakkolaProgram(2, 3.0).bound

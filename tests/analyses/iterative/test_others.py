@@ -42,7 +42,7 @@ def test_privacy_noise_limits_the_langevin_step():
     """So much noise that a step of the wanted size would be noisier than Langevin's own: it is made smaller."""
     x = np.random.default_rng(1).standard_normal(200)
     fitted = PrivateSGLD(models.normal_mean, clip=4.0, steps=200, seed=2, engine=LocalEngine(seed=0)).fit(x)
-    noise = fitted.privacy_report_.last.noise_std
+    noise = fitted.privacy_.last.noise_std
     assert fitted.step_size_ == pytest.approx(4 / noise**2)
     assert fitted.step_size_ < 0.5 / 200
     assert fitted.to_arviz(draws=100).posterior["m"].shape == (1, 100)

@@ -67,7 +67,7 @@ def test_a_sum_over_some_stands_for_all(selection, absent):
     n, batch, seen = 40, 20, []
     rng = np.random.default_rng(0)
     plan = make_plan(n, 30, batch, selection, Budget(1.0, 1e-5), 0.0, rng)
-    engine = LocalEngine(computes=2, tolerated=4, seed=1, absent=absent)
+    engine = LocalEngine(computes=2, tolerate=4, seed=1, absent=absent)
     method = Method("count", Ones(), 1.0, 0.0, lambda s: np.zeros(1), lambda s, noisy: seen.append(noisy.value[0]) or s)
     train(method, np.zeros((n, 1)), plan, engine, None)
     if selection == "trainer":

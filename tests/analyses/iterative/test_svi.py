@@ -50,7 +50,7 @@ def test_noise_off_gives_the_same_training_with_and_without_the_secure_sum():
         for engine in (LocalEngine(computes=3), TrustedAggregator())
     )
     np.testing.assert_allclose(private.trace_, trusted.trace_, atol=1e-5)
-    assert "no noise was added" in private.privacy_report_.reservations[0]
+    assert "no noise was added" in private.privacy_.reservations[0]
 
 
 @pytest.mark.parametrize("guide", [pytest.param(AutoMultivariateNormal, marks=pytest.mark.long), models.own_guide])
@@ -87,26 +87,26 @@ def test_batches_of_both_kinds_learn_and_the_report_says_against_whom(batch, sel
         engine=LocalEngine(seed=0),
     ).fit(X, Y)  # fmt: skip
     assert fitted.sample(300)["w"].mean(axis=0)[2] > 0.5
-    against = fitted.privacy_report_.as_dict()["against"]
+    against = fitted.privacy_.as_dict()["against"]
     assert set(against) == {"public model", "Computes", "trainer"}
     if selection == "self":
         assert "amplified by sampling" in against["trainer"]["why"]
-        assert fitted.privacy_report_.last.n == 300
+        assert fitted.privacy_.last.n == 300
     else:
         assert "not amplified" in against["Computes"]["why"]
-        assert fitted.privacy_report_.last.n == batch
-        assert fitted.privacy_report_.plan.participations(150) == 30
+        assert fitted.privacy_.last.n == batch
+        assert fitted.privacy_.plan.participations(150) == 30
     assert all(value["epsilon"] <= epsilon for value in against.values())
-    json.dumps(fitted.privacy_report_.as_dict())
+    json.dumps(fitted.privacy_.as_dict())
 
 
 def test_real_randomness_is_a_guarantee_and_a_seed_is_not():
     fitted = PrivateSVI(models.logistic, **SMALL).fit(X, Y)
-    assert fitted.privacy_report_.is_guarantee
-    assert "Holds against" in str(fitted.privacy_report_)
+    assert fitted.privacy_.is_guarantee
+    assert "Holds against" in str(fitted.privacy_)
     seeded = PrivateSVI(models.logistic, engine=LocalEngine(seed=1), **SMALL).fit(X, Y)
-    assert not seeded.privacy_report_.is_guarantee
-    assert "NOT A GUARANTEE" in str(seeded.privacy_report_)
+    assert not seeded.privacy_.is_guarantee
+    assert "NOT A GUARANTEE" in str(seeded.privacy_)
 
 
 def test_nothing_is_compiled_after_the_first_step():
@@ -159,7 +159,7 @@ def test_bad_models_and_guides_are_one_line_and_cost_nothing(name: str):
         ({"optimiser": 0.1}, r"optimiser must be one of optax"),
         ({"engine": LocalEngine}, r"engine must be an engine"),
         ({"average": 0.0}, r"average must be in \(0, 1\]"),
-        ({"engine": LocalEngine(tolerated=299)}, r"dropouts \+ colluders must be at most K - 2 = 298"),
+        ({"engine": LocalEngine(tolerate=299)}, r"dropouts \+ colluders must be at most K - 2 = 298"),
     ],
 )
 def test_bad_settings_are_one_line_and_cost_nothing(arguments, message):
@@ -186,9 +186,9 @@ def test_client_whose_gradient_is_not_finite_sends_zero_and_says_so():
 
 @pytest.mark.parametrize("selection", ["self", "trainer"])
 def test_dropouts_are_tolerated_up_to_t(selection):
-    engine = LocalEngine(tolerated=3, absent=(0, 7), lost_halfway=(19,))
+    engine = LocalEngine(tolerate=3, absent=(0, 7), lost_halfway=(19,))
     fitted = PrivateSVI(models.logistic, engine=engine, batch=100, selection=selection, **SMALL).fit(X, Y)
-    report = fitted.privacy_report_
+    report = fitted.privacy_
     assert report.most_dropouts == 3 if selection == "self" else report.most_dropouts <= 3
     assert report.least_covered == 3
     assert report.is_guarantee
@@ -196,7 +196,7 @@ def test_dropouts_are_tolerated_up_to_t(selection):
 
 def test_more_dropouts_are_refused_and_only_what_was_released_is_charged():
     ledger = Ledger(Budget(3.0, 1e-5))
-    engine = LocalEngine(tolerated=1, absent=(0, 7))
+    engine = LocalEngine(tolerate=1, absent=(0, 7))
     with pytest.raises(RoundRefused, match="clients must number at least 299 "):
         PrivateSVI(models.logistic, engine=engine, ledger=ledger, **SMALL).fit(X, Y)
     assert ledger.entries == ()
@@ -291,8 +291,8 @@ def test_training_runs_where_clients_are_elsewhere(engine, request):
         where = hubbub.NetworkEngine(request.getfixturevalue("live").urls, seed=1, holds=25, budget=BUDGET)
     x = np.random.default_rng(0).standard_normal(50)
     fitted = PrivateSVI(models.normal_mean, budget=BUDGET, batch=5, steps=2, engine=where, seed=0).fit(x)
-    assert fitted.privacy_report_.steps == 2
-    assert fitted.privacy_report_.last.protection.computes == 3
+    assert fitted.privacy_.steps == 2
+    assert fitted.privacy_.last.protection.computes == 3
     if engine == "spark":
         with pytest.raises(InvalidInput, match="selection must be 'self' on Spark"):
             PrivateSVI(models.normal_mean, batch=25, selection="trainer", steps=2, engine=where).fit(x)

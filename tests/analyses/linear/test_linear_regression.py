@@ -136,7 +136,7 @@ def test_crash_after_the_first_round_keeps_what_may_have_been_seen(regression_ro
 
 def test_refused_round_costs_nothing(regression_rows: np.ndarray):
     ledger = Ledger(BUDGET)
-    engine = LocalEngine(tolerated=1, absent=(0, 1))
+    engine = LocalEngine(tolerate=1, absent=(0, 1))
     with pytest.raises(RoundRefused):
         fit_plain(regression_rows, BOX, noise_multiplier(BUDGET), engine, ledger=ledger)
     assert ledger.entries == ()

@@ -21,7 +21,7 @@ class Draws(ABC):
     """A fitted posterior that can be sampled."""
 
     model: Any
-    privacy_report_: TrainingReport | None
+    privacy_: TrainingReport | None
 
     @abstractmethod
     def sample(self, draws: int = 1000, *, seed: int = 0) -> dict[str, Floats]:
@@ -79,6 +79,6 @@ class Draws(ABC):
         return arviz.from_dict(**groups, **named, attrs=attributes)  # type: ignore[arg-type]  # its groups are keywords
 
     def _report(self) -> TrainingReport:
-        checked_fit(self.privacy_report_, type(self).__name__)
-        assert self.privacy_report_ is not None
-        return self.privacy_report_
+        checked_fit(self.privacy_, type(self).__name__)
+        assert self.privacy_ is not None
+        return self.privacy_

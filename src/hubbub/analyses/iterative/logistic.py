@@ -113,7 +113,7 @@ class PrivateLogisticRegression:
     posterior_ : NormalPosterior of the coefficients, the intercept last; its variance counts the noise.
     coef_, intercept_ : posterior means.   noise_covariance_ : what the noise has added to the covariance.
     shortened_ : about which share of the rows was shortened, and the standard deviation of that estimate.
-    caution_ : why the coefficients must not be trusted, or None.   privacy_report_ : TrainingReport.
+    caution_ : why the coefficients must not be trusted, or None.   privacy_ : TrainingReport.
     """
 
     def __init__(
@@ -133,7 +133,7 @@ class PrivateLogisticRegression:
     ) -> None:
         self.x_norm, self.prior_scale = positive("x_norm", x_norm), positive("prior_scale", prior_scale)
         self.settings = Settings(budget, steps, batch, selection, engine, ledger, noise_multiplier, seed, tick)
-        self.privacy_report_: TrainingReport | None = None
+        self.privacy_: TrainingReport | None = None
         self.caution_: str | None = None
 
     def fit(self, X: Any, y: Any) -> PrivateLogisticRegression:
@@ -164,7 +164,7 @@ class PrivateLogisticRegression:
 
         start = Averaged.empty(program.dimension)
         method = Method("expected statistics (logistic)", program, program.bound, start, numbers, update)
-        training, self.privacy_report_ = self.settings.run(method, rows, plan)
+        training, self.privacy_ = self.settings.run(method, rows, plan)
         mean, covariance = posterior(training.state)
         spread = training.state.variance[-1] + 4 * training.state.variance[1] * float(mean @ mean)
         self.noise_covariance_ = covariance @ covariance * spread
@@ -172,7 +172,7 @@ class PrivateLogisticRegression:
         self.coef_, self.intercept_ = mean[:-1], float(mean[-1])
         self.shortened_ = _share_shortened(training, program)
         self.caution_ = _caution(*self.shortened_, self.x_norm)
-        self.privacy_report_ = replace(self.privacy_report_, caution=self.caution_)
+        self.privacy_ = replace(self.privacy_, caution=self.caution_)
         if self.caution_ is not None:
             warnings.warn(self.caution_, UntrustworthyWarning, stacklevel=2)
         return self
@@ -183,7 +183,7 @@ class PrivateLogisticRegression:
 
     def predict_proba(self, X: Any) -> Floats:
         """(n, 2): posterior predictive probabilities of 0 and 1 (MacKay's approximation)."""
-        checked_fit(self.privacy_report_, "PrivateLogisticRegression")
+        checked_fit(self.privacy_, "PrivateLogisticRegression")
         x = np.column_stack([finite_rows("X", X, self.coef_.size), np.ones(np.shape(X)[0])])
         variance = np.einsum("ij,jk,ik->i", x, self.posterior_.covariance, x)
         p = 1 / (1 + np.exp(-(x @ self.posterior_.mean) / np.sqrt(1 + np.pi / 8 * variance)))
@@ -195,10 +195,10 @@ class PrivateLogisticRegression:
 
     def summary(self, level: float = 0.9) -> Summary:
         """A table of the coefficients: mean, deviation, interval, probability of being positive."""
-        checked_fit(self.privacy_report_, "PrivateLogisticRegression")
+        checked_fit(self.privacy_, "PrivateLogisticRegression")
         from scipy.stats import norm
 
-        assert self.privacy_report_ is not None
+        assert self.privacy_ is not None
         mean, std = self.posterior_.mean, self.posterior_.std
         half = float(norm.ppf((1 + level) / 2))
         names = [*(f"x{j}" for j in range(self.coef_.size)), "intercept"]
@@ -207,7 +207,7 @@ class PrivateLogisticRegression:
              "positive": float(norm.cdf(m / s))}
             for n, m, s in zip(names, mean, std, strict=True)
         ]  # fmt: skip
-        report = self.privacy_report_
+        report = self.privacy_
         kind = f"{report.budget}-differentially private" if report.is_guarantee else "NOT A GUARANTEE"
         share, deviation = self.shortened_
         lines = [

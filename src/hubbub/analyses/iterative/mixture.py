@@ -98,7 +98,7 @@ class PrivateGaussianMixture:
 
     Attributes
     ----------
-    weights_, means_, variances_ : posterior means, components by falling weight.   privacy_report_ : TrainingReport.
+    weights_, means_, variances_ : posterior means, components by falling weight.   privacy_ : TrainingReport.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class PrivateGaussianMixture:
         self.components = whole("components", components, 1, "give how many groups there may be", most=1000)
         self.x_norm = positive("x_norm", x_norm)
         self.settings = Settings(budget, steps, batch, selection, engine, ledger, noise_multiplier, seed, tick)
-        self.privacy_report_: TrainingReport | None = None
+        self.privacy_: TrainingReport | None = None
 
     def fit(self, X: Any) -> PrivateGaussianMixture:
         """Run all steps over the rows (one client each)."""
@@ -138,7 +138,7 @@ class PrivateGaussianMixture:
             "expected statistics (mixture)", program, float(np.sqrt(3.0)),
             (Averaged.empty(program.dimension), start), lambda s: _numbers(s[1]), update,
         )  # fmt: skip
-        training, self.privacy_report_ = self.settings.run(method, rows, plan)
+        training, self.privacy_ = self.settings.run(method, rows, plan)
         found = training.state[1]
         order = np.argsort(-found.weights)
         self.weights_ = found.weights[order]
@@ -148,7 +148,7 @@ class PrivateGaussianMixture:
 
     def predict(self, X: Any) -> Any:
         """The most probable component of each row."""
-        checked_fit(self.privacy_report_, "PrivateGaussianMixture")
+        checked_fit(self.privacy_, "PrivateGaussianMixture")
         x = finite_rows("X", X, self.means_.shape[1])
         distance = np.square(x[:, None] - self.means_) / self.variances_ + np.log(self.variances_)
         return np.argmax(np.log(self.weights_) - 0.5 * distance.sum(axis=2), axis=1)

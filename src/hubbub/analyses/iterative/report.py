@@ -26,7 +26,7 @@ from hubbub.privacy.report import (
 
 @dataclass(frozen=True)
 class TrainingReport:
-    """A statement that a data-protection officer can read: `print(model.privacy_report_)`."""
+    """A statement that a data-protection officer can read: `print(model.privacy_)`."""
 
     budget: Budget
     label: str

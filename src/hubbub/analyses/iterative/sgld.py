@@ -43,7 +43,7 @@ class PrivateSGLD(Draws):
 
     Attributes
     ----------
-    privacy_report_ : TrainingReport.   program_ : what clients run.   step_size_ : the one that was used.
+    privacy_ : TrainingReport.   program_ : what clients run.   step_size_ : the one that was used.
     positions_ : (kept steps, d), one after the other; neighbours are alike.
     """
 
@@ -70,7 +70,7 @@ class PrivateSGLD(Draws):
             raise invalid("burn_in", "in [0, 1)", repr(burn_in), f"{BURN_IN} is common")
         self.burn_in = burn_in
         self.settings = Settings(budget, steps, batch, selection, engine, ledger, noise_multiplier, seed, tick)
-        self.privacy_report_: TrainingReport | None = None
+        self.privacy_: TrainingReport | None = None
 
     def fit(self, *data: Any, **public: Any) -> PrivateSGLD:
         """Run all steps over the rows, one client each: `fit(X, y)` calls `model(X, y)`; keywords are public."""
@@ -81,7 +81,7 @@ class PrivateSGLD(Draws):
         install(parts.program)
         size = 0.5 / rows.shape[0] if self.step_size is None else self.step_size
         method = _method(parts, plan, self.clip, size, self.settings.public_seed())
-        training, self.privacy_report_ = self.settings.run(method, rows, plan)
+        training, self.privacy_ = self.settings.run(method, rows, plan)
         kept = training.steps - round(self.burn_in * training.steps)
         self._rows, self.program_, self.step_size_ = parts.model, parts.program, training.state.size
         self.positions_ = np.array(training.state.trace)[-max(1, kept) :]
@@ -89,7 +89,7 @@ class PrivateSGLD(Draws):
 
     def sample(self, draws: int = 1000, *, seed: int = 0) -> dict[str, Floats]:
         """Draws of the latent sites, evenly spread over the kept steps."""
-        checked_fit(self.privacy_report_, "PrivateSGLD")
+        checked_fit(self.privacy_, "PrivateSGLD")
         chosen = np.linspace(0, len(self.positions_) - 1, draws).round().astype(int)
         values = jax.vmap(self._rows.values)(jnp.asarray(self.positions_[chosen]))
         return {name: np.asarray(value) for name, value in values.items()}

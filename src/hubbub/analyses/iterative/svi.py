@@ -61,7 +61,7 @@ class PrivateSVI(Draws):
 
     Attributes
     ----------
-    parameters_ : of the guide, by name.   privacy_report_ : TrainingReport.   program_ : what clients run.
+    parameters_ : of the guide, by name.   privacy_ : TrainingReport.   program_ : what clients run.
     noise_ : what the noise adds (AddedNoise), None for guides that are not normal.
     trace_ : (steps, p) flat parameters of the guide.
     """
@@ -91,7 +91,7 @@ class PrivateSVI(Draws):
             raise invalid("average", "in (0, 1]", repr(average), f"{TAIL} is common")
         self.average = average
         self.settings = Settings(budget, steps, batch, selection, engine, ledger, noise_multiplier, seed, tick)
-        self.privacy_report_: TrainingReport | None = None
+        self.privacy_: TrainingReport | None = None
 
     def fit(self, *data: Any, **public: Any) -> PrivateSVI:
         """Run all steps over the rows, one client each: `fit(X, y)` calls `model(X, y)`; keywords are public."""
@@ -106,7 +106,7 @@ class PrivateSVI(Draws):
         key = jax.random.PRNGKey(self.settings.public_seed())
         training, report = self.settings.run(_method(parts, optimiser, plan, self.clip, self.average, key), rows, plan)
         state = training.state
-        self._parts, self.privacy_report_, self.program_ = parts, report, parts.program
+        self._parts, self.privacy_, self.program_ = parts, report, parts.program
         self.trace_ = np.array(state.trace)
         self.flat_ = self.trace_[-tail_of(training.steps, self.average) :].mean(axis=0)
         self.parameters_ = jax.tree.map(np.asarray, parts.named(jnp.asarray(self.flat_)))
@@ -117,7 +117,7 @@ class PrivateSVI(Draws):
 
     def sample(self, draws: int = 1000, *, noise_aware: bool = True, seed: int = 0) -> dict[str, Floats]:
         """Draws of the latent sites; `noise_aware` ones are wider by the variance that the noise has added."""
-        checked_fit(self.privacy_report_, "PrivateSVI")
+        checked_fit(self.privacy_, "PrivateSVI")
         parameters = self.parameters_
         if noise_aware and self.noise_ is not None:
             parameters = self.noise_.widened(parameters)

@@ -25,11 +25,11 @@ from numpy.typing import NDArray
 from hubbub.arrays import Floats, Words
 from hubbub.engines.local.worker import MEMORY_BYTES, SLOTS, peak_bytes, slots_in
 from hubbub.errors import HubbubError
-from hubbub.roles import RoundPlan
-from hubbub.securesum import Sharing
+from hubbub.protocols import SecureSum
+from hubbub.roles import Outside, RoundPlan
 
-Selection = slice | NDArray[np.intp]
-"""Which rows: the clients of one slice."""
+Slice = slice | NDArray[np.intp]
+"""Which rows: those of some clients, one after the other."""
 Tick = Callable[[int], object]
 """Called with the number of clients that have just been added."""
 
@@ -105,29 +105,28 @@ class Workers:
         self,
         plan: RoundPlan,
         rows: Floats,
-        slices: Iterable[tuple[Selection, bytes | None]],
-        computes: int,
-        sharing: Sharing,
+        slices: Iterable[tuple[Slice, bytes | None]],
+        scheme: SecureSum,
         tick: Tick,
-    ) -> tuple[Words, int]:
+    ) -> tuple[Words, Outside]:
         """(M, d): what each Compute adds up over all slices, each with the key of its stream in a simulation.
 
         And how many samples were outside the statistic's domain.
         """
         for link in self._links:
             link.outside = 0
-        self._begin(plan, computes, sharing)
-        for selection, key in slices:
-            self._free_link(tick).give(rows[selection], key)
+        self._begin(plan, scheme)
+        for chosen, key in slices:
+            self._free_link(tick).give(rows[chosen], key)
         for link in self._links:
             while len(link.free) < SLOTS:
                 link.take_back(tick)
             link.send("end")
-        total = np.zeros(computes * plan.dimension, dtype=np.uint64)
+        total = np.stack([scheme.empty(plan.dimension) for _ in range(scheme.computes)])
         for link in self._links:
             link.receive()
-            total += link.slots.reshape(-1)[: total.size].view(np.uint64)
-        return total.reshape(computes, plan.dimension), sum(link.outside for link in self._links)
+            scheme.merge(total, link.slots.reshape(-1)[: total.size].view(np.uint64).reshape(total.shape))
+        return total, Outside(sum(link.outside for link in self._links))
 
     def peak_bytes(self) -> int:
         """The most memory each has held since this was last asked, together."""
@@ -140,9 +139,9 @@ class Workers:
         for link in self._links:
             link.close()
 
-    def _begin(self, plan: RoundPlan, computes: int, sharing: Sharing) -> None:
+    def _begin(self, plan: RoundPlan, scheme: SecureSum) -> None:
         try:
-            message = pickle.dumps(("begin", plan, computes, sharing))
+            message = pickle.dumps(("begin", plan, scheme))
         except (pickle.PicklingError, AttributeError, TypeError) as error:
             raise NotForWorkers(str(error)) from None
         for link in self._links:

@@ -14,10 +14,9 @@ import numpy as np
 
 from hubbub.arrays import Floats
 from hubbub.errors import HubbubError, InvalidInput
+from hubbub.protocols import SecureSum
 from hubbub.randomness import Randomness
 from hubbub.roles import RoundPlan, share_out
-from hubbub.securesum import Sharing, Tally
-from hubbub.statistics import outside
 
 SLOTS, SLOT_WORDS = 2, 1 << 21
 """Shared memory of a worker: it computes on one slot of 16 MB while the next is being filled."""
@@ -38,10 +37,10 @@ class Worker:
         self._slots = slots
         self._system = Randomness.system()
 
-    def begin(self, plan: RoundPlan, computes: int, sharing: Sharing) -> None:
+    def begin(self, plan: RoundPlan, scheme: SecureSum) -> None:
         """A new round: nothing has been added."""
         self._plan = plan
-        self._tally = Tally(computes, plan.dimension, self._system, sharing)
+        self._tally = scheme.tally(plan.dimension, self._system)
 
     def add(self, slot: int, shape: tuple[int, int], key: bytes | None) -> tuple[int, int, int]:
         """Share out the rows in a slot; a simulation brings its stream's key along.
@@ -50,10 +49,9 @@ class Worker:
         """
         stream = self._system if key is None else Randomness(key, "simulation")
         rows = self._slots[slot, : shape[0] * shape[1]].reshape(shape)
-        wrong = outside(self._plan.statistic, rows)
         self._tally.randomness = stream
-        share_out(self._plan, rows, self._tally, stream)
-        return slot, shape[0], 0 if wrong is None else int(wrong.sum())
+        outside = share_out(self._plan, rows, self._tally, stream)
+        return slot, shape[0], outside.number
 
     def end(self) -> bool:
         """What each Compute has added up, laid down where the rows were."""

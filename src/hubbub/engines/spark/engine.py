@@ -7,19 +7,19 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from hubbub.arrays import Floats, Words, number_rows
-from hubbub.engines.series import Series
+from hubbub.engines.settings import ONE_CLUSTER
 from hubbub.engines.spark.session import Progress, spark_session, watched
 from hubbub.engines.spark.table import SparkTable
 from hubbub.engines.spark.task import SCHEMA, Record, ShareOut, added, as_batch, records_of
 from hubbub.errors import HubbubError, InvalidInput, RoundRefused, invalid, whole
-from hubbub.privacy import Population, Release, covered
+from hubbub.privacy import Population, covered
+from hubbub.protocols import Engine, Release, RoundSpec, SecureSum
 from hubbub.randomness import Randomness
-from hubbub.roles import RoundPlan, Turnout, check_turnout, decode_release, plan_round
-from hubbub.securesum import Sharing, check_computes, check_sharing, combine
-from hubbub.statistics import Statistic, warn_outside
+from hubbub.roles import RoundPlan, Turnout, check_turnout, decode_release, settle_round
+from hubbub.securesum import Additive, Masks
+from hubbub.statistics import warn_outside
 
 if TYPE_CHECKING:
-    from pyspark import RDD
     from pyspark.sql import DataFrame, SparkSession
 
 FAN_IN = 16
@@ -30,7 +30,7 @@ _BLOCK_WORDS = 1 << 18
 
 
 @dataclass(frozen=True)
-class SparkEngine:
+class SparkEngine(Engine):
     """K clients with a row each, M Computes and the combiner on one Spark cluster, or on this machine's cores.
 
     Rows are a SparkTable (`SparkTable.read("rows.parquet")`), a DataFrame, an RDD of NumPy blocks, or an array, which
@@ -38,56 +38,69 @@ class SparkEngine:
     by its operating system; the driver gets one record, the M sums. A `seed` makes a simulation reproducible (with
     the same partitions), and the privacy report says so. `session` is the active one by default, or a new one on all
     cores of this machine. The noise covers `dropouts` clients that are missing and `colluding` ones that tell their
-    noise, both at once; `tolerated=T` is short for T of each. `tick` is called now and then with the number of
+    noise, both at once; `tolerate=T` is short for T of each. `tick` is called now and then with the number of
     tasks done and of those known so far.
     """
 
     computes: int = 3
-    tolerated: int = 0
+    tolerate: int = 0
     seed: int | None = None
     fraction_bits: int | None = None
-    shares: Sharing = "auto"
+    shares: Masks = "auto"
     session: SparkSession | None = field(default=None, repr=False, compare=False)
     partitions: int | None = None
     tick: Progress | None = field(default=None, repr=False, compare=False)
     dropouts: int | None = None
     colluding: int | None = None
+    secure_sum: SecureSum | None = None
     _randomness: Randomness = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        check_computes(self.computes)
-        check_sharing(self.shares)
-        covered(self.tolerated, self.dropouts, self.colluding)
+        if self.secure_sum is None:
+            object.__setattr__(self, "secure_sum", Additive(self.computes, self.shares))
+        object.__setattr__(self, "computes", self.scheme.computes)
+        covered(self.tolerate, self.dropouts, self.colluding)
         if self.partitions is not None:
             whole("partitions", self.partitions, 1, "leave it out for one per core")
         object.__setattr__(self, "_randomness", Randomness.of(self.seed))
 
     def population(self, samples: int) -> Population:
         """Who takes part where there are so many rows."""
-        return Population(samples, *covered(self.tolerated, self.dropouts, self.colluding))
+        return Population(samples, *covered(self.tolerate, self.dropouts, self.colluding))
 
-    def private_sum(
-        self, rows: Floats | SparkTable | DataFrame | RDD[Any], statistic: Statistic, noise_multiplier: float
-    ) -> Release:
+    @property
+    def scheme(self) -> SecureSum:
+        """How sums are kept secret."""
+        assert self.secure_sum is not None  # as __post_init__ has seen to
+        return self.secure_sum
+
+    def hold(self, rows: Any) -> SparkTable:
+        """A SparkTable as it is; a DataFrame or an RDD of blocks as one; an array as blocks in the cluster's memory."""
+        if isinstance(rows, SparkTable):
+            return rows
+        if hasattr(rows, "mapPartitionsWithIndex"):
+            return SparkTable.of_blocks(rows)
+        if hasattr(rows, "mapInArrow"):
+            return SparkTable(rows, tuple(rows.columns))
+        return self._parallelised(number_rows("rows", rows))
+
+    def private_sum(self, rows: Any, spec: RoundSpec) -> Release:
         """The noisy sum over all clients, or a refusal."""
-        table = self._table(rows, statistic)
-        return self._round(table, self.plan(statistic, noise_multiplier, table.shape[0]))
-
-    def series(self, rows: Any, statistic: Statistic, noise_multiplier: float, clients: int | None = None) -> Series:
-        """Many rounds over the same rows, handed to the cluster and planned once."""
-        table = self._table(rows, statistic)
-        if clients not in (None, table.shape[0]):
+        table = self.hold(rows)
+        if spec.chosen is not None:
             raise InvalidInput(
                 "selection must be 'self' on Spark, whose rows stay where they are, got 'trainer'; "
                 "let the clients select themselves"
             )
-        plan = self.plan(statistic, noise_multiplier, table.shape[0])
-        return Series(plan, lambda plan, _: self._round(table, plan))
+        if not spec.steps and table.shape[1] != spec.statistic.columns:
+            bound = f"an array with {spec.statistic.columns} columns"
+            raise invalid("rows", bound, f"{table.shape[1]} columns", "check the columns")
+        return self._round(table, self.settle(spec, table.shape[0]))
 
     def _round(self, table: SparkTable, plan: RoundPlan) -> Release:
-        clients = plan.mechanism.population.clients
+        clients = plan.population.clients
         words, present = self.compute_sums(plan, table)
-        check_turnout(plan.mechanism.population, present)
+        check_turnout(plan.population, present)
         if present != clients:
             raise RoundRefused(
                 "clients-changed",
@@ -96,50 +109,37 @@ class SparkEngine:
             )
         return decode_release(
             plan,
-            combine(words),
+            self.scheme.unshard(dict(enumerate(words))),
             Turnout(present, present),
-            computes=self.computes,
-            setting="one Spark cluster",
+            secure_sum=self.scheme,
+            setting=ONE_CLUSTER,
             sealed=None,
             randomness=self._randomness,
         )
 
-    def plan(self, statistic: Statistic, noise_multiplier: float, samples: int) -> RoundPlan:
+    def settle(self, spec: RoundSpec, samples: int) -> RoundPlan:
         """The grid and the noise of a round over so many rows, before any data is touched."""
-        return plan_round(statistic, noise_multiplier, self.population(samples), self.fraction_bits)
+        return settle_round(spec, self.population(samples), self.fraction_bits)
 
     def compute_sums(self, plan: RoundPlan, table: SparkTable) -> tuple[Words, int]:
         """(M, d): what each Compute adds up, and over how many clients."""
-        size = 8 * self.computes * plan.dimension
+        length = self.scheme.empty(plan.dimension).size
+        size = 8 * self.computes * length
         if size > _MOST_RECORD_BYTES:
             raise invalid(
                 "8 M d", f"at most {_MOST_RECORD_BYTES} bytes", size, "use fewer Computes or a shorter vector"
             )
-        task = ShareOut(plan, self.computes, self.shares, self._randomness.child_key(), table.steps)
+        task = ShareOut(plan, self.scheme, self._randomness.child_key())
         with watched(table.session, self.tick):
-            record = only_record(summed(table.records(task)))
+            record = only_record(summed(table.records(task), self.scheme))
         if record.problem is not None:
             raise InvalidInput(record.problem)
         warn_outside("rows", plan.statistic, record.outside, record.clients)
-        return record.words.reshape(self.computes, plan.dimension), record.clients
+        return record.words.reshape(self.computes, length), record.clients
 
     def warm_up(self) -> None:
         """Start Spark now, rather than at the first round."""
         spark_session(self.session)
-
-    def _table(self, rows: Any, statistic: Statistic) -> SparkTable:
-        """Whatever was given as a table with the statistic's columns."""
-        if hasattr(rows, "mapPartitionsWithIndex"):
-            return SparkTable(rows, tuple(f"column {j}" for j in range(statistic.columns)))
-        if hasattr(rows, "mapInArrow"):
-            rows = SparkTable(rows, tuple(rows.columns))
-        if not isinstance(rows, SparkTable):
-            return self._parallelised(number_rows("rows", rows, statistic.columns))
-        columns = len(rows.columns) if rows.width is None else rows.width
-        if columns != statistic.columns:
-            bound = f"an array with {statistic.columns} columns"
-            raise invalid("rows", bound, f"{columns} columns", "check the columns")
-        return rows
 
     def _parallelised(self, rows: Floats) -> SparkTable:
         """An array as blocks in the cluster's memory."""
@@ -174,11 +174,21 @@ def only_record(records: DataFrame) -> Record:
     return Record.of(bytes(rows[0].words), rows[0].clients, rows[0].problem, rows[0].outside)
 
 
-def summed(records: DataFrame) -> DataFrame:
+def summed(records: DataFrame, scheme: SecureSum) -> DataFrame:
     """One row, the sum of all records: a tree of tasks. A record's partition says to which task it goes."""
+
+    def add(batches: Iterator[Any]) -> Iterator[Any]:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        assert context is not None
+        total = added(records_of(batches), scheme)
+        if total is not None:
+            yield as_batch(context.partitionId(), total)
+
     for width in tree_widths(4 * records.sparkSession.sparkContext.defaultParallelism):
         gathered = records.repartition(width, "part") if width > 1 else records.repartition(1)
-        records = gathered.mapInArrow(_add, SCHEMA)
+        records = gathered.mapInArrow(add, SCHEMA)
     return records
 
 
@@ -188,13 +198,3 @@ def tree_widths(partitions: int) -> list[int]:
     while widths[-1] > 1:
         widths.append(-(-widths[-1] // FAN_IN))
     return widths
-
-
-def _add(batches: Iterator[Any]) -> Iterator[Any]:
-    from pyspark import TaskContext
-
-    context = TaskContext.get()
-    assert context is not None
-    total = added(records_of(batches))
-    if total is not None:
-        yield as_batch(context.partitionId(), total)

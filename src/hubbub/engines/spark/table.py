@@ -13,7 +13,7 @@ import numpy as np
 
 from hubbub.arrays import Floats
 from hubbub.engines.spark.session import one_line, place_of, spark_errors, spark_session, watched
-from hubbub.engines.spark.task import SCHEMA, ShareOut, Step, array_blocks, arrow_blocks, as_batch
+from hubbub.engines.spark.task import SCHEMA, ShareOut, array_blocks, arrow_blocks, as_batch
 from hubbub.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -33,15 +33,12 @@ _NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double", "boolean"
 class SparkTable:
     """A DataFrame (or an RDD of NumPy blocks) and the columns to use; nothing of it is ever loaded here.
 
-    `clients` is N, where it is known already; it is counted once otherwise. `steps` are applied to every block in
-    the workers before the statistic sees it, and leave `width` columns.
+    `clients` is N, where it is known already; it is counted once otherwise.
     """
 
     source: DataFrame | RDD[Any] = field(repr=False)
     columns: tuple[str, ...]
     clients: int | None = None
-    steps: tuple[Step, ...] = field(default=(), repr=False)
-    width: int | None = None
 
     @classmethod
     def read(
@@ -59,6 +56,12 @@ class SparkTable:
         table = cls(frame, tuple(frame.columns))
         return table if columns is None else table.select(columns)
 
+    @classmethod
+    def of_blocks(cls, blocks: RDD[Any]) -> SparkTable:
+        """An RDD of NumPy blocks, all with as many columns as the first."""
+        first = blocks.first()
+        return cls(blocks, tuple(f"column {j}" for j in range(np.shape(first)[1])))
+
     @property
     def session(self) -> SparkSession:
         """Where the rows are."""
@@ -66,9 +69,9 @@ class SparkTable:
 
     @cached_property
     def shape(self) -> tuple[int, int]:
-        """(N, columns) after all steps; the rows are counted the first time somebody asks."""
+        """(N, columns); the rows are counted the first time somebody asks."""
         clients = self._count() if self.clients is None else self.clients
-        return clients, len(self.columns) if self.width is None else self.width
+        return clients, len(self.columns)
 
     def _count(self) -> int:
         with watched(self.session, None):
@@ -89,13 +92,9 @@ class SparkTable:
                 raise InvalidInput(
                     f"column must be one of {', '.join(self.columns)}, got column={name}; check the spelling"
                 )
-        if self._frame is None or self.steps:
+        if self._frame is None:
             raise InvalidInput("columns must be selected before anything else, got a table of blocks; select first")
         return replace(self, columns=tuple(columns))
-
-    def map(self, step: Step, columns: int) -> SparkTable:
-        """The same clients after one more step, which leaves that many columns."""
-        return replace(self, clients=self.shape[0], steps=(*self.steps, step), width=columns)
 
     def records(self, task: ShareOut) -> DataFrame:
         """One record for each partition. Every action on it draws fresh noise: run one, once."""

@@ -7,7 +7,7 @@ never mix the shares of two attempts (docs/spark.md). Nothing here imports pyspa
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,17 +15,14 @@ import numpy as np
 
 from hubbub.arrays import Floats, Words, number_rows, rows_not_finite
 from hubbub.errors import InvalidInput
+from hubbub.protocols import SecureSum
 from hubbub.randomness import Randomness
 from hubbub.roles import RoundPlan, share_out
-from hubbub.securesum import Sharing, Tally
-from hubbub.statistics import outside
 
 SCHEMA = "part bigint, words binary, clients bigint, problem string, outside bigint"
 """A record as a row: where it was made, its words, how many clients are in them, or why there are none; and how many
 of these clients count as zero, because their sample is outside the domain."""
 
-Step = Callable[[Floats], Floats]
-"""What is done to a block of rows before the statistic sees it."""
 Row = tuple[int, bytes, int, str | None, int]
 
 
@@ -50,38 +47,28 @@ class Record:
 
 @dataclass(frozen=True)
 class ShareOut:
-    """The clients' road over one partition: prepare, share out. Sent to the workers as it is.
+    """The clients' road over one partition: share out. Sent to the workers as it is.
 
     Without a key every call draws from a stream of its own, keyed by the operating system of the machine it runs on;
     with one (a simulation) the stream depends on the key and the partition alone.
     """
 
     plan: RoundPlan
-    computes: int
-    sharing: Sharing
+    scheme: SecureSum
     key: bytes | None = field(repr=False)
-    steps: tuple[Step, ...] = ()
 
     def record(self, part: int, blocks: Iterable[Floats]) -> Record:
         """The M sums over all blocks of a partition; a block that does not fit the plan makes it a problem."""
         stream = self._stream(part)
-        tally = Tally(self.computes, self.plan.dimension, stream, self.sharing)
+        tally = self.scheme.tally(self.plan.dimension, stream)
         clients = zeros = 0
         try:
             for block in blocks:
-                rows = self._prepared(block)
-                wrong = outside(self.plan.statistic, rows)
-                zeros += 0 if wrong is None else int(wrong.sum())
-                share_out(self.plan, rows, tally, stream)
+                zeros += share_out(self.plan, block, tally, stream).number
                 clients += block.shape[0]
         except InvalidInput as error:
             return Record(np.zeros(0, dtype=np.uint64), 0, str(error))
         return Record(tally.sums.reshape(-1), clients, outside=zeros)
-
-    def _prepared(self, block: Floats) -> Floats:
-        for step in self.steps:
-            block = step(block)
-        return block
 
     def _stream(self, part: int) -> Randomness:
         if self.key is None:
@@ -89,7 +76,7 @@ class ShareOut:
         return Randomness(hashlib.sha256(self.key + part.to_bytes(8, "big")).digest(), "SIMULATION")
 
 
-def added(records: Iterable[Record]) -> Record | None:
+def added(records: Iterable[Record], scheme: SecureSum) -> Record | None:
     """All records as one, or None where there are none; one problem is enough to spoil the whole."""
     total: Words | None = None
     clients, zeros, problem = 0, 0, None
@@ -101,7 +88,7 @@ def added(records: Iterable[Record]) -> Record | None:
         elif total is None:
             total = record.words.copy()
         else:
-            total += record.words
+            scheme.merge(total, record.words)
     return None if total is None else Record(total, clients, problem, zeros)
 
 

@@ -1,5 +1,14 @@
-"""Laws of noise, each in a file of its own."""
+"""Laws of noise, each in a file of its own, and the registry of all that are installed."""
 
-from hubbub.privacy.mechanisms.gaussian import DistributedGaussian, add_share
+from hubbub.privacy.mechanisms.gaussian import Gaussian, GaussianNoise, sensitivity_on_grid
+from hubbub.protocols import Mechanism
+from hubbub.registry import Registry
 
-__all__ = ["DistributedGaussian", "add_share"]
+MECHANISMS: Registry[Mechanism] = Registry(
+    "hubbub.mechanisms", "mechanism", {"gaussian": "hubbub.privacy.mechanisms.gaussian:Gaussian"}
+)
+"""Every mechanism that is installed here."""
+GAUSSIAN = Gaussian()
+"""The default law of noise; its amount follows from a budget."""
+
+__all__ = ["GAUSSIAN", "MECHANISMS", "Gaussian", "GaussianNoise", "sensitivity_on_grid"]

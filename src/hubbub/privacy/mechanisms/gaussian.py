@@ -1,21 +1,94 @@
-"""The distributed Gaussian mechanism: each client adds one share of the noise."""
+"""The distributed Gaussian mechanism: each client adds one share of the noise, drawn in double precision.
+
+Vectors and noise are rounded to the grid. `docs/privacy.md`, section 6, proves that rounding what was added, as
+`noisy_words` does for clients with one sample, is no worse than adding what was rounded.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 
-from hubbub.arrays import Floats
-from hubbub.errors import invalid
-from hubbub.events import GaussianEvent
+from hubbub.arrays import Floats, Words
+from hubbub.errors import InvalidInput, invalid
+from hubbub.events import GaussianEvent, SampledGaussianEvent
+from hubbub.grid import Grid, choose_fraction_bits
 from hubbub.population import Population
+from hubbub.privacy.accountant import sampled_multiplier, shared_multipliers
+from hubbub.protocols import Budget, Description, Mechanism, NoiseLaw, RoundNoise, Statistic
 from hubbub.randomness import Randomness
+
+NAME = "gaussian"
+STEPS_PER_SIGMA = 8.0
+"""A client's noise spans this many steps of the grid at least, so that rounding does not eat it."""
+FINEST_BITS = 30
+"""A step of the grid is no less than about 2^-30 of a client's noise: the last bits of a double depend on what was
+added to what, and a coarser grid cuts them off."""
+NOISE_TAIL = 10.0  # no draw of the generator lies further out than 9.35 standard deviations
 
 
 @dataclass(frozen=True)
-class DistributedGaussian:
+class Gaussian(Mechanism):
+    """Normal noise of `noise_multiplier` sensitivities (replace-one, L2), shared among the clients."""
+
+    noise_multiplier: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.noise_multiplier) and self.noise_multiplier >= 0):
+            raise invalid("noise_multiplier", "finite and >= 0", self.noise_multiplier, "derive it from a budget")
+
+    def within(self, budget: Budget, weights: Sequence[float], probability: float = 1.0) -> tuple[Gaussian, ...]:
+        """Solved for the composition of all rounds, never by dividing epsilon and delta.
+
+        Where samples select themselves the rounds must have equal weights.
+        """
+        if probability == 1:
+            return tuple(Gaussian(multiplier) for multiplier in shared_multipliers(budget, weights))
+        if len(set(weights)) != 1:
+            raise invalid("weights", "equal where samples select themselves", list(weights)[:3], "use equal ones")
+        return (Gaussian(sampled_multiplier(budget, probability, len(weights))),) * len(weights)
+
+    def event(self, probability: float = 1.0) -> GaussianEvent | SampledGaussianEvent:
+        """One Gaussian event; a sampled one where samples select themselves."""
+        if probability == 1:
+            return GaussianEvent(self.noise_multiplier)
+        return SampledGaussianEvent(self.noise_multiplier, probability)
+
+    def settled(self, statistic: Statistic, population: Population, fraction_bits: int | None = None) -> GaussianNoise:
+        """Choose the grid, add its rounding to the sensitivity, and scale the noise to that.
+
+        Rounding moves each coordinate by at most half a step, so between neighbours by at most one: on the grid one
+        vector moves by at most Delta + sqrt(d) 2^-f.
+        """
+        rough = self.noise_multiplier * 2 * population.weight * statistic.sensitivity / math.sqrt(population.shares)
+        noise = self.on(statistic, population, Grid(_choose_bits(statistic, rough, population, fraction_bits)))
+        noise.check(statistic)
+        return noise
+
+    def on(self, statistic: Statistic, population: Population, grid: Grid) -> GaussianNoise:
+        """On a grid that somebody else has chosen, unchecked."""
+        return GaussianNoise(self.noise_multiplier, sensitivity_on_grid(statistic, grid, population), population, grid)
+
+    def describe(self) -> dict[str, object]:
+        """Name and multiplier, for the round's record."""
+        return {"mechanism": NAME, "noise_multiplier": self.noise_multiplier}
+
+    @classmethod
+    def of(cls, description: Description) -> Self:
+        """From its description."""
+        multiplier = description["noise_multiplier"]
+        if not isinstance(multiplier, float):
+            raise invalid("noise_multiplier", "a number with a decimal point", repr(multiplier)[:40], "make it again")
+        return cls(multiplier)
+
+
+@dataclass(frozen=True)
+class GaussianNoise(RoundNoise):
     """Each of K clients adds variance sigma_std^2 / (K - D - C - 1) to every coordinate of what it sends.
 
     D clients may be missing, C may collude, and one more subtracts its own share (`Population`). What is left still has
@@ -25,10 +98,10 @@ class DistributedGaussian:
     noise_multiplier: float
     sensitivity: float
     population: Population
+    grid: Grid
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.noise_multiplier) and self.noise_multiplier >= 0):
-            raise invalid("noise_multiplier", "finite and >= 0", self.noise_multiplier, "derive it from a budget")
+        Gaussian(self.noise_multiplier)
         if not (math.isfinite(self.sensitivity) and self.sensitivity > 0):
             raise invalid("sensitivity", "positive and finite", self.sensitivity, "take it from the statistic")
 
@@ -42,21 +115,106 @@ class DistributedGaussian:
         """Standard deviation that one client adds to each coordinate, whatever number of samples it holds."""
         return self.sigma_std / math.sqrt(self.population.shares)
 
-    def sigma_release(self, clients: int) -> float:
-        """Standard deviation of the noise in a sum to which this many clients contributed."""
-        return self.sigma_client * math.sqrt(clients)
+    def shares(self, clients: int, dimension: int, randomness: Randomness) -> Words:
+        """Normal draws, rounded to the grid."""
+        noise = np.empty((clients, dimension))
+        randomness.fill_normals(noise, self.sigma_client)
+        return self.grid.encode(noise, out=noise)
 
-    @property
-    def event(self) -> GaussianEvent:
-        """What the accountant is told."""
-        return GaussianEvent(self.noise_multiplier)
+    def noisy_words(
+        self,
+        vectors: Floats,
+        randomness: Randomness,
+        silent: NDArray[np.bool_] | None = None,
+        room: Floats | None = None,
+    ) -> Words:
+        """Noise is added to the vectors, and both are rounded together: one pass, in the room that is given."""
+        room = np.empty(vectors.shape) if room is None else room
+        if self.sigma_client == 0.0:
+            return self.grid.encode(vectors, out=room)
+        randomness.fill_normals(room, self.sigma_client)
+        if silent is not None:
+            room[silent] = 0.0
+        room += vectors
+        return self.grid.encode(room, out=room)
+
+    def law(self, contributors: int) -> NoiseLaw:
+        """Normal, with the variance of so many shares."""
+        return NoiseLaw("normal", self.sigma_client * math.sqrt(contributors))
+
+    def check(self, statistic: Statistic) -> None:
+        """Refuse noise that misstates its sensitivity or that rounding would eat, and a sum that could overflow."""
+        step, sigma = self.grid.step, self.sigma_client
+        if statistic.sensitivity < step * math.sqrt(statistic.dimension):
+            raise _too_coarse(sigma, self.grid)
+        if 0 < sigma < STEPS_PER_SIGMA * step:
+            raise _too_coarse(sigma, self.grid)
+        if _reach(statistic, sigma, self.population) >= 2.0 ** (63 - self.grid.fraction_bits):
+            raise invalid(
+                "fraction_bits", "so small that the sum fits the ring", self.grid.fraction_bits, "leave it out"
+            )
+        least = sensitivity_on_grid(statistic, self.grid, self.population)
+        if self.sensitivity < least * (1 - 1e-12):
+            raise invalid(
+                "sensitivity", f"at least {least:.6g}, what the statistic can move on this grid", self.sensitivity,
+                "do not take part: the study would add too little noise",
+            )  # fmt: skip
+
+    def check_finest(self) -> None:
+        """Refuse so fine a grid that the last bits of double precision would show."""
+        sigma, bits = self.sigma_client, self.grid.fraction_bits
+        if sigma > 0 and bits > _finest_bits(sigma):
+            raise invalid("fraction_bits", _finest(_finest_bits(sigma)), bits, "plan the round again")
+
+    def describe(self) -> dict[str, object]:
+        """Canonical description, for the hash of a round."""
+        return {
+            "sensitivity": self.sensitivity, "noise_multiplier": self.noise_multiplier,
+            "sigma_client": self.sigma_client, "fraction_bits": self.grid.fraction_bits,
+        }  # fmt: skip
 
 
-def add_share(vectors: Floats, sigma_client: float, randomness: Randomness, out: Floats | None = None) -> Floats:
-    """The vectors with one client's noise share added to each row; `out` is contiguous room for them."""
-    if sigma_client == 0.0:
-        return vectors
-    noise = np.empty(vectors.shape) if out is None else out
-    randomness.fill_normals(noise, sigma_client)
-    noise += vectors
-    return noise
+def sensitivity_on_grid(statistic: Statistic, grid: Grid, population: Population) -> float:
+    """Delta + sqrt(d) 2^-f for one sample, and as many times that as samples count together."""
+    one = statistic.sensitivity + float(np.sqrt(statistic.dimension)) * grid.step
+    return population.weight * one
+
+
+def _choose_bits(statistic: Statistic, sigma: float, population: Population, wanted: int | None = None) -> int:
+    """Fraction bits of the grid: the finest on which the sum fits and that noise of this deviation asks for.
+
+    `sigma` is what one client adds, or up to twice as much. A finer grid that is wanted is refused.
+    """
+    total, one = _reach(statistic, sigma, population), statistic.magnitude + NOISE_TAIL * sigma
+    bits = choose_fraction_bits(total, one, wanted)
+    if sigma == 0:
+        return bits
+    finest = _finest_bits(sigma)
+    if wanted is not None and wanted > finest:
+        raise invalid("fraction_bits", _finest(finest), wanted, f"use {finest} or leave it out")
+    return min(bits, finest)
+
+
+def _finest_bits(sigma: float) -> int:
+    """Fraction bits of the finest grid for noise of which one client adds this deviation."""
+    return FINEST_BITS - math.floor(math.log2(sigma))
+
+
+def _finest(bits: int) -> str:
+    return (
+        f"at most {bits}: on a finer grid, below 2^-{FINEST_BITS} of a client's noise, the last bits of a double show"
+    )
+
+
+def _too_coarse(sigma: float, grid: Grid) -> InvalidInput:
+    return invalid(
+        "fraction_bits",
+        f"so large that a step is at most 1/{STEPS_PER_SIGMA:g} of a client's noise ({sigma:.3g})",
+        grid.fraction_bits,
+        "leave it out; if that does not help, the ring is too small for so many clients",
+    )
+
+
+def _reach(statistic: Statistic, sigma: float, population: Population) -> float:
+    """The largest number that a sum over all samples, with the noise of all clients, can hold."""
+    return population.n * statistic.magnitude + population.clients * NOISE_TAIL * sigma

@@ -1,6 +1,6 @@
 """Messages as bytes: versioned, every length checked, no leftover bytes.
 
-A share's payload (what gets sealed):   version kind dimension body
+A share's payload (what gets sealed):   version form dimension body
 A report (what a client sends):         version "report" and length-prefixed parts; in a session, its opening too
 A batch (reports of several clients):   version "reports" and the reports, each with its length before it
 All integers are big-endian, the words of a masked vector little-endian.
@@ -12,18 +12,12 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from hubbub.errors import MalformedMessage, invalid
-from hubbub.securesum.additive import Share
-from hubbub.securesum.seeds import SEED_BYTES, Generator
+from hubbub.protocols import SecureSum, Share
 
 VERSION = 1
 SHARE_HEADER = 6
-"""Bytes before a share's body: version, kind and dimension."""
-_MASKED = 1
-_SEEDS: dict[Generator, int] = {"AES-128-CTR": 2, "SHAKE-128": 3}
-_GENERATORS = {kind: generator for generator, kind in _SEEDS.items()}
+"""Bytes before a share's body: version, form and dimension."""
 _REPORT, _SESSION_REPORT, _BATCH = b"hubbub report", b"hubbub session report", b"hubbub reports"
 MOST_CLIENT_BYTES = 128
 MOST_REPORTS = 1000
@@ -89,39 +83,36 @@ def _misfit(end: int, size: int) -> MalformedMessage:
 
 
 def encode_share(share: Share) -> bytes:
-    """version (1), kind (1), dimension (4), then 8d bytes of words or a 32-byte seed."""
-    kind = _MASKED if share.masked is not None else _SEEDS[share.generator]
-    body = share.seed if share.masked is None else share.masked.astype("<u8", copy=False).tobytes()
-    assert body is not None
-    return bytes([VERSION, kind]) + share.dimension.to_bytes(4, "big") + body
+    """version (1), form (1), dimension (4), then the body."""
+    return _share_head(share.form, share.dimension) + share.body
 
 
-def decode_share(data: bytes, dimension: int) -> Share:
-    """The share, if it has exactly the length that the study's dimension demands."""
+def _share_head(form: int, dimension: int) -> bytes:
+    return bytes([VERSION, form]) + dimension.to_bytes(4, "big")
+
+
+def decode_share(data: bytes, scheme: SecureSum, dimension: int) -> Share:
+    """The share, if it has a form of the study's scheme and exactly the length that its dimension demands."""
     if len(data) < SHARE_HEADER:
         raise MalformedMessage("share is truncated; send it again whole")
-    version, kind, claimed = data[0], data[1], int.from_bytes(data[2:6], "big")
+    version, form, claimed = data[0], data[1], int.from_bytes(data[2:6], "big")
     if version != VERSION:
         raise MalformedMessage(f"share must be of version {VERSION}, got version={version}; update hubbub")
     if claimed != dimension:
         raise MalformedMessage(f"share must have dimension {dimension}, got dimension={claimed}; check the study")
-    if kind != _MASKED and kind not in _GENERATORS:
-        raise MalformedMessage(f"share must be of kind {_MASKED} to {max(_GENERATORS)}, got kind={kind}; update hubbub")
-    expected = 8 * dimension if kind == _MASKED else SEED_BYTES
+    forms = scheme.forms(dimension)
+    if form not in forms:
+        known = f"{min(forms)} to {max(forms)}"
+        raise MalformedMessage(f"share must be of kind {known}, got kind={form}; update hubbub")
     body = data[SHARE_HEADER:]
-    if len(body) != expected:
-        raise MalformedMessage(f"share must have {expected} bytes of body, got {len(body)}; send it again")
-    if kind != _MASKED:
-        return Share(dimension, seed=bytes(body), generator=_GENERATORS[kind])
-    return Share(dimension, masked=np.frombuffer(body, dtype="<u8").astype(np.uint64))
+    if len(body) != forms[form]:
+        raise MalformedMessage(f"share must have {forms[form]} bytes of body, got {len(body)}; send it again")
+    return Share(form, dimension, bytes(body))
 
 
-def share_sizes(dimension: int) -> dict[bytes, int]:
+def share_sizes(scheme: SecureSum, dimension: int) -> dict[bytes, int]:
     """How long a share is in bytes, for each header that it may have."""
-    lengths = {_MASKED: 8 * dimension} | dict.fromkeys(_GENERATORS, SEED_BYTES)
-    return {
-        bytes([VERSION, kind]) + dimension.to_bytes(4, "big"): SHARE_HEADER + length for kind, length in lengths.items()
-    }
+    return {_share_head(form, dimension): SHARE_HEADER + size for form, size in scheme.forms(dimension).items()}
 
 
 def encode_report(report: Report) -> bytes:

@@ -12,6 +12,7 @@ from typing import Protocol, TypeVar
 
 from cryptography.exceptions import InvalidTag
 
+from hubbub.protocols import SecureSum
 from hubbub.securesum.seal.hpke import info_head
 from hubbub.securesum.seal.sessions import NONCE, Session
 from hubbub.securesum.wire.codec import MOST_CLIENT_BYTES, SHARE_HEADER, pack, session_head, share_sizes
@@ -28,11 +29,11 @@ M = TypeVar("M", bound=_Member)
 class Frame:
     """What the reports to one Compute in one round have in common."""
 
-    def __init__(self, study: bytes, number: int, compute: int, dimension: int) -> None:
+    def __init__(self, study: bytes, number: int, compute: int, scheme: SecureSum, dimension: int) -> None:
         head = session_head(study, number)
         self._info = info_head(study, number)
         self._head, self._start = head + bytes(3), len(head)  # the length of the name is short: it begins with zeros
-        self._compute, self._sizes = pack(compute.to_bytes(2, "big")), share_sizes(dimension)
+        self._compute, self._sizes = pack(compute.to_bytes(2, "big")), share_sizes(scheme, dimension)
 
     def read(self, reports: Iterable[bytes], members: Mapping[str, M]) -> Iterator[tuple[M, bytes] | str | None]:
         """For each report its client among `members` and what is sealed in it, where it is a share that this client

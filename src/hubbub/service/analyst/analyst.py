@@ -82,7 +82,7 @@ class Analyst:
         plan = plan_round(statistic, noise_multiplier, self.study.population, fraction_bits)
         return RoundRecord(
             study=digest(self.study), number=number, statistic=statistic.describe(),
-            fraction_bits=plan.fixed_point.fraction_bits, noise_multiplier=float(noise_multiplier),
+            fraction_bits=plan.grid.fraction_bits, noise_multiplier=float(noise_multiplier),
             sigma_client=plan.mechanism.sigma_client, deadline=self.study.deadline, label=label, steps=tuple(steps),
         )  # fmt: skip
 

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal, Self
 from hubbub.errors import InvalidInput, invalid, whole
 from hubbub.privacy import Budget, DistributedGaussian, EarlyPopulation, Population, SampledGaussianEvent
 from hubbub.roles import RoundPlan, Study, check_finest, sensitivity_on_grid
-from hubbub.securesum import FixedPoint, PublicKey, check_computes
+from hubbub.securesum import Grid, PublicKey, check_computes
 from hubbub.service.wire.canonical import (
     Content,
     canonical,
@@ -251,7 +251,7 @@ class RoundRecord:
             raise InvalidInput("round must be of this study, got another one's; take both from the same source")
         if instant("deadline", self.deadline) > instant("deadline", study.deadline):
             raise invalid("deadline", f"at most the study's, {study.deadline}", self.deadline, "choose an earlier one")
-        statistic, grid = statistic_from(self.statistic), FixedPoint(self.fraction_bits)
+        statistic, grid = statistic_from(self.statistic), Grid(self.fraction_bits)
         sensitivity = sensitivity_on_grid(statistic, grid, study.population)
         mechanism = DistributedGaussian(self.noise_multiplier, sensitivity, study.population)
         if not math.isclose(self.sigma_client, mechanism.sigma_client, rel_tol=1e-9):
