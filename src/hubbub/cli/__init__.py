@@ -1,4 +1,4 @@
-"""The command line: parse, call, print. Nothing imports it."""
+"""The command line: it parses arguments, calls the library and prints. Nothing else imports it."""
 
 from __future__ import annotations
 
