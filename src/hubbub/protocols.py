@@ -284,7 +284,7 @@ class SecureSum(Protocol):
         ...
 
     def merge(self, total: Words, part: Words) -> None:
-        """Add another part of the same sums to them, element by element and in place: of other clients, made elsewhere."""
+        """Add another part of the same sums to them, element by element and in place (other clients', made elsewhere)."""
         total += part
 
     def enough(self, computes: Collection[int]) -> bool:
@@ -406,13 +406,11 @@ class Statement(Protocol):
 class Result(Protocol):
     """What an analysis has found, in a form that a command can print and store."""
 
-    @property
-    def privacy(self) -> Statement:
-        """The privacy report of the rounds it was made from."""
-        ...
+    privacy: Statement
+    """The privacy report of the rounds it was made from."""
 
     def table(self, level: float = 0.9) -> list[dict[str, Any]]:
-        """A row for each quantity: name, mean, std, low and high of the interval that holds it with this probability."""
+        """A row for each quantity: name, mean, std, and low and high of its interval of this probability."""
         ...
 
     def as_dict(self) -> dict[str, Any]:

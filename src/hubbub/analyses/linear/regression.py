@@ -71,11 +71,11 @@ class RegressionColumns:
         }  # fmt: skip
 
     @classmethod
-    def read(cls, content: Mapping[str, Any]) -> Self:
-        """From plain JSON values."""
+    def read(cls, content: Mapping[str, Any], **more: Any) -> Self:
+        """From plain JSON values; `more` are the settings of the analysis itself."""
         low, high = content["y_bound"]
         pairs = tuple((float(a), float(b)) for a, b in content["x_bound"])
-        return cls(tuple(content["features"]), content["target"], (float(low), float(high)), pairs)
+        return cls(tuple(content["features"]), content["target"], (float(low), float(high)), pairs, **more)
 
     @property
     def ranges(self) -> Floats:
