@@ -98,7 +98,6 @@ def run(options: FitOptions) -> None:
     from hubbub.cli.model import plot_model, print_model
     from hubbub.cli.table import parse_numbers, parse_ranges
     from hubbub.estimators.linear_regression import PrivateLinearRegression
-    from hubbub.estimators.stored import StoredModel
     from hubbub.privacy import Budget
 
     started = time.perf_counter()
@@ -133,7 +132,7 @@ def run(options: FitOptions) -> None:
             engine=engine,
             ledger=ledger,
         ).fit(data.X, data.y)
-    stored = StoredModel.of(model, data.names, target)
+    stored = model.stored(data.names, target)
     seconds = time.perf_counter() - started
     if release is not None:  # first of all: it was paid for
         replace(model.release_, names=tuple(data.names), target=target).save(release)

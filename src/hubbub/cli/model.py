@@ -9,9 +9,9 @@ import numpy as np
 from rich.table import Table
 from rich.text import Text
 
+from hubbub.analyses.linear.stored import StoredModel
 from hubbub.arrays import Floats
 from hubbub.cli.output import console
-from hubbub.estimators.stored import StoredModel
 
 
 def print_model(stored: StoredModel, *, assumed: bool = False) -> None:

@@ -55,9 +55,9 @@ def run(options: RefitOptions) -> None:
     from numpy.linalg import LinAlgError
 
     from hubbub.analyses.linear.release import RegressionRelease
+    from hubbub.analyses.linear.stored import INTERVALS, StoredModel
     from hubbub.cli.model import plot_model, print_model
     from hubbub.cli.table import parse_numbers, split_names
-    from hubbub.estimators.stored import INTERVALS, StoredModel
 
     release, out, plot = options.release, options.out, options.plot
     check_distinct(release=release, out=out, plot=plot)

@@ -63,8 +63,8 @@ def run(options: UpOptions) -> None:
     """Start the Computes, run the study, print its result, and serve the status pages until stopped."""
     with needs_service():
         from hubbub.service.devnet import LocalComputes
+    from hubbub.analyses.linear.stored import StoredModel
     from hubbub.cli.model import print_model
-    from hubbub.estimators.stored import StoredModel
     from hubbub.privacy import Budget
     from hubbub.securesum import check_computes
 

@@ -8,9 +8,10 @@ taken to be centred, and the posterior treats the noisy sums as exact.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -48,6 +49,10 @@ class BoxResult(Result):
     noise_precision: float = 1.0
     repair: Repair = "ridge"
 
+    def with_caveats(self, caveats: tuple[str, ...]) -> BoxResult:
+        """The same with reasons why it is not a guarantee."""
+        return replace(self, privacy=replace(self.privacy, caveats=caveats))
+
     @cached_property
     def posterior(self) -> LinearPosterior:
         """Normal, without an intercept, the residual variance being assumed."""
@@ -71,7 +76,7 @@ class BoxResult(Result):
         """Plain values for JSON."""
         return {**self.stored.summary(), "n": self.n}
 
-    def files(self) -> Any:
+    def files(self) -> Mapping[str, Callable[[Path], None]]:
         """The model for `hubbub predict`."""
         return {"out": self.stored.save}
 
@@ -253,8 +258,3 @@ def normal_posterior(
     precision = prior_precision * np.eye(gram.xy.size) + noise_precision * xx
     covariance = np.linalg.inv(precision)
     return NormalPosterior(covariance @ (noise_precision * gram.xy), (covariance + covariance.T) / 2)
-
-
-def numbered(features: int) -> Sequence[str]:
-    """Names of columns that have none."""
-    return [f"x{j}" for j in range(features)]

@@ -41,8 +41,8 @@ def result(options: ResultOptions) -> None:
 
 def run(options: ResultOptions) -> None:
     """Print the posterior and the privacy report, from what the Computes released."""
+    from hubbub.analyses.linear.stored import INTERVALS, StoredModel
     from hubbub.cli.model import print_model
-    from hubbub.estimators.stored import INTERVALS, StoredModel
 
     out, release = options.out, options.release
     check_writable("--out", out, endings=(".json",))
