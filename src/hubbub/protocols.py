@@ -488,3 +488,11 @@ class Analysis(Protocol[State, ResultT]):
     def of(cls, description: Description) -> Self:
         """The analysis that describes itself so, or InvalidInput (KeyError, TypeError and ValueError will do)."""
         ...
+
+    @classmethod
+    def written(cls, settings: Mapping[str, Any]) -> Self:
+        """The analysis that an analyst writes down in study.toml: the entries of [analysis] without its kind.
+
+        By default they are the keywords of the class.
+        """
+        return cls(**settings)
