@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from hubbub.analyses.iterative.sgld import PrivateSGLD
     from hubbub.analyses.iterative.svi import PrivateSVI
     from hubbub.analyses.linear.release import RegressionRelease
-    from hubbub.analyses.rounds import Engine
     from hubbub.engines import LocalEngine, TrustedAggregator
     from hubbub.engines.network import NetworkEngine
     from hubbub.errors import (
@@ -27,13 +26,14 @@ if TYPE_CHECKING:
     )
     from hubbub.estimators.linear_regression import PrivateLinearRegression
     from hubbub.privacy import Budget, Ledger, Population, PrivacyReport, Release
+    from hubbub.protocols import Engine
 
 _HOMES = {
     "Bernoulli": "hubbub.analyses.families.families",
     "Budget": "hubbub.privacy",
     "BudgetExceeded": "hubbub.errors",
     "Categorical": "hubbub.analyses.families.families",
-    "Engine": "hubbub.analyses.rounds",
+    "Engine": "hubbub.protocols",
     "Gaussian": "hubbub.analyses.families.families",
     "GaussianMean": "hubbub.analyses.families.families",
     "HubbubError": "hubbub.errors",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Literal, get_args
 
@@ -91,6 +92,11 @@ class Population:
         return self.clients - self.not_counted - 1
 
     @property
+    def spread(self) -> float:
+        """How many times the deviation of a trusted aggregator's noise the sum of all clients' shares has."""
+        return math.sqrt(self.clients / self.shares)
+
+    @property
     def weight(self) -> int:
         """How many vectors one unit of privacy puts into the sum."""
         return self.largest if self.unit == "client" else 1
@@ -148,6 +154,11 @@ class TrustedPopulation(Population):
     def shares(self) -> int:
         """The aggregator's own."""
         return 1
+
+    @property
+    def spread(self) -> float:
+        """No noise is added that is not counted on."""
+        return 1.0
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,7 +43,7 @@ __all__ = [
     "Analysis", "Budget", "BudgetExceeded", "Description", "Engine", "Entry", "Event", "Floats", "GaussianEvent",
     "Grid", "HubbubError", "InvalidInput", "Mechanism", "NoiseLaw", "OneByOne", "Plan", "Population", "Protection",
     "Randomness", "Release", "Result", "RoundNoise", "RoundRefused", "RoundSpec", "Rows", "SampledGaussianEvent",
-    "SecureSum", "Setting", "Share", "Statement", "Statistic", "Steps", "Tally", "Trust", "UntrustworthyWarning",
+    "SecureSum", "Setting", "Share", "Statement", "Statistic", "Steps", "Table", "Tally", "Trust", "UntrustworthyWarning",
     "Words", "invalid", "whole",
 ]  # fmt: skip
 
@@ -284,7 +284,7 @@ class SecureSum(Protocol):
         ...
 
     def merge(self, total: Words, part: Words) -> None:
-        """Add another part of the same sums to them, element by element and in place: of other clients, made elsewhere."""
+        """Add another part of the same sums to them, element by element and in place (other clients', made elsewhere)."""
         total += part
 
     def enough(self, computes: Collection[int]) -> bool:
@@ -330,12 +330,31 @@ class RoundSpec:
         return self.mechanism.event(self.statistic.probability)
 
 
+@runtime_checkable
 class Rows(Protocol):
     """Rows as an engine holds them: in memory, in a cluster, on other machines."""
 
     @property
     def shape(self) -> tuple[int, int]:
         """(samples, columns)."""
+        ...
+
+
+@runtime_checkable
+class Table(Rows, Protocol):
+    """Rows that stay where they are and are known by the names of their columns, such as those of a cluster."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        ...
+
+    def select(self, columns: Sequence[str]) -> Table:
+        """The same rows with these columns, in this order."""
+        ...
+
+    def engine(self) -> Engine:
+        """An engine that runs where the rows are, for users who name none."""
         ...
 
 
@@ -406,13 +425,11 @@ class Statement(Protocol):
 class Result(Protocol):
     """What an analysis has found, in a form that a command can print and store."""
 
-    @property
-    def privacy(self) -> Statement:
-        """The privacy report of the rounds it was made from."""
-        ...
+    privacy: Statement
+    """The privacy report of the rounds it was made from."""
 
     def table(self, level: float = 0.9) -> list[dict[str, Any]]:
-        """A row for each quantity: name, mean, std, low and high of the interval that holds it with this probability."""
+        """A row for each quantity: name, mean, std, and low and high of its interval of this probability."""
         ...
 
     def as_dict(self) -> dict[str, Any]:

@@ -12,7 +12,10 @@ import httpx
 import numpy as np
 import pytest
 
-from hubbub.cli import main, study
+from hubbub.cli import main
+from hubbub.cli.study import access
+from hubbub.cli.study.rounds import regression_of
+from hubbub.cli.tokens import read_tokens
 from hubbub.errors import InvalidInput
 from hubbub.service.client.contributor import rounds_of
 from hubbub.service.devnet import LocalComputes
@@ -188,12 +191,12 @@ def test_a_round_that_one_compute_only_says_it_refused_is_not_opened_again(
             arguments = ["--client", row["client"], "--token", row["token"], "--yes", "--expect-study", pin]
             run(capsys, "contribute", path, folder / f"{row['client']}.csv", *arguments)
     with monkeypatch.context() as patch:
-        patch.setattr(study, "web_to", lambda *_, **__: web_over(says_refused(live.urls[1])))
+        patch.setattr(access, "web_to", lambda *_, **__: web_over(says_refused(live.urls[1])))
         said = failed(capsys, "study", "close", path)
     assert "compute-2 has not signed a refusal" in said
     assert "no new round is opened: ask the operators of those Computes" in said
-    record = study.signed_study(path)
-    assert [each.state for each in rounds_of(record, record.computes[0], study.web_to(None))] == ["released"]
+    record = access.signed_study(path)
+    assert [each.state for each in rounds_of(record, record.computes[0], access.web_to(None))] == ["released"]
     assert run(capsys, "study", "close", path)["next"] == "regression"  # it has released after all
 
 
@@ -202,10 +205,10 @@ def test_a_round_that_one_compute_missed_is_opened_there_by_the_same_command(
 ):
     path = folder / "study.json"
     run(capsys, "study", "create", folder / "study.toml")
-    analyst = study._analyst(path, None, None)
+    analyst = access.as_analyst(path, None, None)
     analyst.register()
-    analyst.invite(study._read_tokens(folder / "study.tokens.csv"))
-    plan, budget = study._model(analyst.study)
+    analyst.invite(read_tokens(folder / "study.tokens.csv"))
+    plan, budget = regression_of(analyst.study)
     first = plan.next_round(budget, analyst.study.population.n, [])
     record = analyst.plan(0, first.statistic, first.noise_multiplier, first.label, first.steps)
     for url in live.urls[:2]:

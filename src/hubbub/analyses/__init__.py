@@ -1,1 +1,28 @@
-"""From a noisy sum to a posterior: linear regression and conjugate families."""
+"""Which sums to ask for, and what they mean together: linear regression, one-sum families, methods of many steps."""
+
+from typing import Any
+
+from hubbub.protocols import Analysis
+from hubbub.registry import Registry
+
+_FAMILIES, _LINEAR, _ITERATIVE = (
+    "hubbub.analyses.families.families",
+    "hubbub.analyses.linear",
+    "hubbub.analyses.iterative",
+)
+
+ANALYSES: Registry[Analysis[Any, Any]] = Registry(
+    "hubbub.analyses",
+    "kind",
+    {
+        "linear": f"{_LINEAR}.auto:LinearRegression",
+        "linear-projected": f"{_LINEAR}.projected:ProjectedRegression",
+        "linear-plain": f"{_LINEAR}.projected:PlainRegression",
+        "bernoulli": f"{_FAMILIES}:Bernoulli",
+        "categorical": f"{_FAMILIES}:Categorical",
+        "gaussian": f"{_FAMILIES}:Gaussian",
+        "gaussian-mean": f"{_FAMILIES}:GaussianMean",
+        "poisson": f"{_FAMILIES}:PoissonRate",
+    },
+)
+"""Every analysis that is installed here."""

@@ -1,4 +1,4 @@
-"""The command line: parse, call, print. Nothing imports it."""
+"""The command line: it parses arguments, calls the library and prints. Nothing else imports it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run `hubbub`; every user's mistake is one line on standard error and exit code 2."""
+    """Run `hubbub` and return its exit code; a mistake of the user is one line on standard error and exit code 2."""
     from cyclopts import CycloptsError
 
     from hubbub.cli.app import app
@@ -39,5 +39,5 @@ def _fail(message: str) -> int:
 
 
 def entry() -> None:
-    """The console script."""
+    """Run `hubbub` as a console script."""
     sys.exit(main())

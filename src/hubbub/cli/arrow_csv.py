@@ -1,4 +1,4 @@
-"""The columns of a large CSV file, by pyarrow: a dozen times as fast as cell by cell, and the same numbers."""
+"""Read columns of a large CSV file with pyarrow, a dozen times as fast as cell by cell and with the same numbers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CHUNK = 1 << 20  # bytes that are checked at a time
 
 
 def csv_columns(path: Path, delimiter: str, above: int, width: int, positions: Sequence[int]) -> Floats | None:
-    """(n, len(positions)) numbers, NaN where a cell is empty or not finite; None where anything else is met.
+    """Return (n, len(positions)) numbers with NaN for empty or infinite cells, or None if the file holds anything else.
 
     pyarrow's own words are not passed on, because they quote the cell.
     """

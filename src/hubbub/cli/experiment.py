@@ -1,18 +1,76 @@
-"""`hubbub experiment`."""
+"""`hubbub experiment`: compute the tables and figures of the paper again."""
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
 from rich.table import Table
 
+from hubbub.cli.options import Json, Whole
 from hubbub.cli.output import console, errors, print_json, progress
-from hubbub.experiments import catalogue
-from hubbub.experiments.catalogue import Settings
-from hubbub.experiments.report import write_report
-from hubbub.experiments.result import Result
+
+if TYPE_CHECKING:
+    from hubbub.experiments.result import Result
 
 
-def run(name: str, settings: Settings, json: bool) -> None:
-    """Run one experiment, or all, and print claims (or one JSON object)."""
+@Parameter(name="*")
+@dataclass(frozen=True)
+class ExperimentOptions:
+    """The arguments and options of `hubbub experiment`."""
+
+    name: Annotated[
+        Literal["fig1b", "fig2", "fig3", "table1", "efficiency", "coverage", "others", "dpvi", "all"],
+        Parameter(help="Which one; all are those of the paper, without coverage, others and dpvi."),
+    ]
+    _: KW_ONLY
+    out: Annotated[Path, Parameter(help="Folder for rows, pictures and report.html.")] = Path("out")
+    mode: Annotated[
+        Literal["sound", "paper", "published"],
+        Parameter(name="--as", help="sound: a guarantee. paper: its text. published: its program."),
+    ] = "sound"
+    repeats: Annotated[int | None, Whole, Parameter(help="Random splits [default: the paper's number].")] = None
+    seed: Annotated[int, Whole, Parameter(help="The same seed gives the same rows, whatever --jobs is.")] = 0
+    jobs: Annotated[int | None, Whole, Parameter(help="Processes [default: one per core].")] = None
+    data: Annotated[
+        Path | None, Parameter(help="Folder of the drug-sensitivity files (fig3) [default: HUBBUB_DATA].")
+    ] = None
+    json: Json = False
+
+
+def experiment(options: ExperimentOptions) -> None:
+    """Compute a table or figure of the paper again, with its claims held against the result.
+
+    Can be interrupted: the same command goes on where it stopped. Writes CSV, PNG, SVG and a page report.html
+    that opens offline.
+
+    For example:
+
+        hubbub experiment fig2 --out out
+        hubbub experiment fig3 --data gdsc --as published
+        hubbub experiment all --out out --data gdsc --jobs 2
+        hubbub experiment efficiency --json
+        hubbub experiment dpvi --repeats 5
+    """
+    run(options)
+
+
+def run(options: ExperimentOptions) -> None:
+    """Run one experiment, or all of the paper's, and print which claims hold."""
+    from hubbub.experiments import catalogue
+    from hubbub.experiments.report import write_report
+
+    name = options.name
+    settings = catalogue.Settings(
+        out=options.out,
+        repeats=options.repeats,
+        seed=options.seed,
+        jobs=options.jobs,
+        mode=options.mode,
+        data=options.data,
+    )
     names = list(catalogue.OF_THE_PAPER) if name == "all" else [name]
     totals = {each: len(catalogue.plan(each, settings)[0]) for each in names}  # bad input is refused before any work
     if settings.mode != "sound" and not set(names) & set(catalogue.DEPENDS_ON_MODE):
@@ -28,7 +86,7 @@ def run(name: str, settings: Settings, json: bool) -> None:
         errors.print(text, markup=False)
         raise
     report = write_report(settings.out)
-    if json:
+    if options.json:
         print_json(_object(name, settings.mode, results))
         return
     table = Table("experiment", "claim", "measured", "")

@@ -1,4 +1,4 @@
-"""One line for a missing extra, in place of a traceback."""
+"""Say in one line, in place of a traceback, that an extra is not installed."""
 
 from __future__ import annotations
 

@@ -1,146 +1,184 @@
-"""`hubbub fit`."""
+"""`hubbub fit`: a Bayesian linear regression in which every row of a file plays one client."""
 
 from __future__ import annotations
 
-import re
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
-import numpy as np
+from cyclopts import Parameter
 
-from hubbub.analyses.linear.forecast import advice, forecast
-from hubbub.analyses.rounds import Engine
-from hubbub.cli.cover import Cover
-from hubbub.cli.model import plot_model, print_model
-from hubbub.cli.output import PICTURES, check_distinct, check_writable, console, errors, print_json, progress
-from hubbub.cli.table import CsvOrParquet, parse_numbers, parse_ranges, read_table
-from hubbub.engines import LocalEngine
-from hubbub.engines.spark.engine import SparkEngine
-from hubbub.engines.spark.table import SparkTable
+from hubbub.cli.options import (
+    NOBODY,
+    CoefficientsPlot,
+    Computes,
+    Cover,
+    Delta,
+    Epsilon,
+    Json,
+    Method,
+    ModelOut,
+    PriorScale,
+    ReleaseOut,
+    Seed,
+    XBound,
+)
+from hubbub.cli.output import PICTURES, check_distinct, check_writable, console, errors, print_json
 from hubbub.errors import InvalidInput, invalid
-from hubbub.estimators.linear_regression import Method, PosteriorKind, PrivateLinearRegression
-from hubbub.estimators.stored import StoredModel
-from hubbub.privacy import Budget, Ledger
 
-EngineName = Literal["local", "spark"]
+if TYPE_CHECKING:
+    from hubbub.privacy import Budget, Ledger
 
 
+@Parameter(name="*")
 @dataclass(frozen=True)
-class _Data:
-    """What the estimator is given: two arrays, or a table that stays in Spark and its target's name."""
+class FitOptions:
+    """The arguments and options of `hubbub fit`."""
 
-    X: Any
-    y: Any
-    clients: int
+    file: Annotated[Path, Parameter(help="CSV file with a header, or Parquet file or folder; one row is one client.")]
+    _: KW_ONLY
+    target: Annotated[str, Parameter(help="Name of the column to predict.")]
+    epsilon: Epsilon
+    delta: Delta
+    x_bound: XBound = None
+    x_norm: Annotated[
+        float | None, Parameter(help="Instead of --x-bound: public bound of a row's Euclidean length.")
+    ] = None
+    y_bound: Annotated[
+        str, Parameter(allow_leading_hyphen=True, help="Public bound of the target, 10 or 0:10: y is clipped to it.")
+    ]
+    features: Annotated[str | None, Parameter(help="Columns to use, comma-separated [default: all others].")] = None
+    intercept: Annotated[
+        bool | None, Parameter(help="Fit an intercept, or take all to be centred [default: for the method auto].")
+    ] = None
+    computes: Computes = 3
+    cover: Cover = NOBODY
+    method: Method = "auto"
+    posterior: Annotated[
+        Literal["auto", "noise-aware", "shrinkage", "regularised", "plugin"],
+        Parameter(help="auto: noise-aware (or the quick shrinkage) for the method auto, regularised for the others."),
+    ] = "auto"
+    prior_scale: PriorScale = None
+    engine: Annotated[
+        Literal["local", "spark"],
+        Parameter(help="local: in this process. spark: the file stays in Spark, on this machine or a cluster."),
+    ] = "local"
+    seal: Annotated[bool, Parameter(negative="", help="Encrypt and open every share (slower).")] = False
+    ledger: Annotated[Path | None, Parameter(help="Charge this ledger file; refuse what overspends it.")] = None
+    total_epsilon: Annotated[float | None, Parameter(help="Total epsilon of a new ledger.")] = None
+    plot: CoefficientsPlot = None
+    out: ModelOut = None
+    release: ReleaseOut = None
+    seed: Seed = None
+    json: Json = False
 
 
-def run(
-    file: Path, target: str, epsilon: float, delta: float, x_bound: str | None, x_norm: float | None, y_bound: str,
-    features: str | None, intercept: bool | None, computes: int, cover: Cover, method: Method,
-    posterior: PosteriorKind, prior_scale: str | None, seal: bool, ledger: Path | None, total_epsilon: float | None,
-    plot: Path | None, out: Path | None, release: Path | None, seed: int | None, json: bool,
-    engine: EngineName = "local",
-) -> None:  # fmt: skip
-    """Read, fit, print."""
+def fit(options: FitOptions) -> None:
+    """Fit a Bayesian linear regression, every row of the file playing one client.
+
+    The method auto finds privately where columns lie and fits an intercept; the others take columns and
+    target to be centred. Everything runs in this process, or on Spark with --engine spark; the privacy
+    report says what the result may reveal to others.
+
+    For example:
+
+        hubbub fit data.csv --target y --epsilon 1 --delta 1e-5 --x-bound 7.5 --y-bound 7.5
+        hubbub fit data.csv --target y --epsilon 1 --delta 1e-5 --x-bound age=0:99,dose=3 --y-bound 0:9 --out model.json
+        hubbub fit data.csv --target y --epsilon 1 --delta 1e-5 --x-norm 1 --y-bound 1 --release release.json
+        hubbub fit d.csv --target y --epsilon 1 --delta 1e-6 --x-bound 1 --y-bound 1 --ledger l.json --total-epsilon 3
+        hubbub fit rows.parquet --engine spark --target y --epsilon 1 --delta 1e-8 --x-bound 7.5 --y-bound 7.5
+    """
+    run(options)
+
+
+def run(options: FitOptions) -> None:
+    """Check the options, read the file, fit the model, print it and write what was asked for."""
+    from hubbub.cli.fit_data import read_data, running_engine
+    from hubbub.cli.model import plot_model, print_model
+    from hubbub.cli.table import parse_numbers, parse_ranges
+    from hubbub.estimators.linear_regression import PrivateLinearRegression
+    from hubbub.privacy import Budget
+
     started = time.perf_counter()
-    budget = Budget(epsilon, delta)
-    check_distinct(file=file, ledger=ledger, plot=plot, out=out, release=release)
+    target, method, out, plot, release = options.target, options.method, options.out, options.plot, options.release
+    budget = Budget(options.epsilon, options.delta)
+    check_distinct(file=options.file, ledger=options.ledger, plot=plot, out=out, release=release)
     check_writable("--plot", plot, endings=PICTURES)
     check_writable("--out", out, endings=(".json",))
     check_writable("--release", release, endings=(".json",))
-    _check_options(x_bound, x_norm, method, posterior, prior_scale, release)
-    _check_engine(engine, method, seal)
-    purse = _ledger(ledger, total_epsilon, budget)
-    table = SparkTable.read(_address(file)) if engine == "spark" else read_table(file)
-    names = _feature_names(features, target, table.columns if isinstance(table, SparkTable) else table.header)
-    data = _in_spark(table, names, target) if isinstance(table, SparkTable) else _at_hand(table, names, target)
-    not_counted = cover.population(data.clients).not_counted
-    scales = None if prior_scale is None else parse_numbers(prior_scale, names, "prior_scale")
+    _check_options(options)
+    _check_engine(options)
+    ledger = _ledger(options.ledger, options.total_epsilon, budget)
+    data = read_data(options)
+    not_counted = options.cover.population(data.clients).not_counted
+    scales = None if options.prior_scale is None else parse_numbers(options.prior_scale, data.names, "prior_scale")
 
-    x_ranges = None if x_bound is None else parse_ranges(x_bound, names)
-    y_range = parse_ranges(y_bound, [target], "y_bound")
-    _warn_if_hopeless(data.clients, len(names), budget, not_counted, method)
+    x_ranges = None if options.x_bound is None else parse_ranges(options.x_bound, data.names)
+    y_range = parse_ranges(options.y_bound, [target], "y_bound")
+    if method == "auto":
+        _warn_if_hopeless(data.clients, len(data.names), budget, not_counted)
 
-    with _running(engine, computes, cover, seal, seed) as where:
+    with running_engine(options) as engine:
         model = PrivateLinearRegression(
             budget=budget,
             x_bound=x_ranges,
-            x_norm=x_norm,
+            x_norm=options.x_norm,
             y_bound=y_range,
-            fit_intercept="auto" if intercept is None else intercept,
+            fit_intercept="auto" if options.intercept is None else options.intercept,
             prior_scale=scales,
             method=method,
-            posterior=posterior,
-            engine=where,
-            ledger=purse,
+            posterior=options.posterior,
+            engine=engine,
+            ledger=ledger,
         ).fit(data.X, data.y)
-    stored = StoredModel.of(model, names, target)
+    stored = model.stored(data.names, target)
     seconds = time.perf_counter() - started
     if release is not None:  # first of all: it was paid for
-        replace(model.release_, names=tuple(names), target=target).save(release)
+        replace(model.release_, names=tuple(data.names), target=target).save(release)
     if out is not None:
         stored.save(out)
-    if json:
-        print_json({**stored.summary(), "n": data.clients, "epsilon": epsilon, "delta": delta, "method": method,
-                    "privacy": stored.privacy, "ledger": None if purse is None else purse.as_dict(),
+    if options.json:
+        print_json({**stored.summary(), "n": data.clients, "epsilon": options.epsilon, "delta": options.delta,
+                    "method": method, "privacy": stored.privacy, "ledger": None if ledger is None else ledger.as_dict(),
                     "seconds": seconds})  # fmt: skip
     else:
         print_model(stored, assumed=method != "auto")
         console.print(str(model.privacy_), markup=False)
-        if purse is not None:
-            console.print(f"\n{purse}", markup=False)
+        if ledger is not None:
+            console.print(f"\n{ledger}", markup=False)
     if plot is not None:
         title = f"{target}, {budget}-DP" + ("" if model.privacy_.is_guarantee else " (simulation, not a guarantee)")
         plot_model(plot, stored, title, scales, model.release_.noise_budget() if method == "auto" else None)
 
 
-def _at_hand(table: CsvOrParquet, names: list[str], target: str) -> _Data:
-    """Arrays in this process."""
-    rows = table.numbers([*names, target])  # at once, so that the file is read once
-    return _Data(np.ascontiguousarray(rows[:, :-1]), rows[:, -1].copy(), len(rows))
+def _check_options(options: FitOptions) -> None:
+    """Refuse options that do not go together, before any budget is spent."""
+    x_bound, x_norm, method, prior_scale = options.x_bound, options.x_norm, options.method, options.prior_scale
+    if (x_bound is None) == (x_norm is None):
+        what = "neither" if x_bound is None else "both"
+        raise InvalidInput(f"x-bound or x-norm must be given, one of the two, got {what}; give e.g. --x-bound 7.5")
+    if method != "auto":
+        for option, value in (("x-norm", x_norm), ("prior-scale", prior_scale), ("release", options.release)):
+            if value is not None:
+                raise invalid(option, f"left out for method {method}", value, "use --method auto")
+    if options.posterior == "shrinkage" and prior_scale is not None:
+        raise invalid("prior-scale", "left out for posterior shrinkage", prior_scale, "use --posterior noise-aware")
 
 
-def _in_spark(table: SparkTable, names: list[str], target: str) -> _Data:
-    """Rows that Spark reads where they are; they are only counted here."""
-    chosen = table.select([*names, target])
-    return _Data(chosen, target, chosen.shape[0])
-
-
-@contextmanager
-def _running(kind: EngineName, computes: int, cover: Cover, seal: bool, seed: int | None) -> Iterator[Engine]:
-    """The engine; with Spark, a bar shows its tasks."""
-    if kind == "local":
-        yield LocalEngine(computes=computes, seal=seal, seed=seed, dropouts=cover.missing, colluding=cover.false)
-        return
-    with progress() as bar:
-        task = bar.add_task("Spark tasks", total=None)
-
-        def tick(done: int, known: int) -> None:
-            bar.update(task, completed=done, total=known)
-
-        yield SparkEngine(computes=computes, seed=seed, tick=tick, dropouts=cover.missing, colluding=cover.false)
-
-
-def _check_engine(engine: EngineName, method: Method, seal: bool) -> None:
+def _check_engine(options: FitOptions) -> None:
     """Refuse what the Spark engine does not do."""
-    if engine == "spark" and method != "auto":
-        raise invalid("method", "auto for the engine spark", method, "use --method auto")
-    if engine == "spark" and seal:
+    if options.engine == "spark" and options.method != "auto":
+        raise invalid("method", "auto for the engine spark", options.method, "use --method auto")
+    if options.engine == "spark" and options.seal:
         raise InvalidInput("seal must be left out for the engine spark, got --seal; nothing leaves the cluster")
 
 
-def _address(file: Path) -> str:
-    """The path as it was typed: `s3a://bucket/key` has lost a slash on its way through Path."""
-    return re.sub(r"^([a-z][a-z0-9+.-]+):/(?!/)", r"\1://", str(file))
+def _warn_if_hopeless(clients: int, features: int, budget: Budget, not_counted: int) -> None:
+    """Say on standard error, before anything is spent, that too little could be learned for the budget."""
+    from hubbub.analyses.linear.forecast import advice, forecast
 
-
-def _warn_if_hopeless(clients: int, features: int, budget: Budget, not_counted: int, method: Method) -> None:
-    """Said before anything is spent, on standard error."""
-    if method == "auto" and forecast(clients, features, budget, not_counted).hopeless:
+    if forecast(clients, features, budget, not_counted).hopeless:
         better = "; or ".join(advice(clients, features, budget, not_counted))
         errors.print(
             f"Take care: with {clients} clients, {features} features and {budget} too little can be learned. "
@@ -149,35 +187,10 @@ def _warn_if_hopeless(clients: int, features: int, budget: Budget, not_counted: 
         )
 
 
-def _check_options(
-    x_bound: str | None, x_norm: float | None, method: Method, posterior: PosteriorKind, prior_scale: str | None,
-    release: Path | None,
-) -> None:  # fmt: skip
-    """Refuse options that do not go together, before any budget is spent."""
-    if (x_bound is None) == (x_norm is None):
-        what = "neither" if x_bound is None else "both"
-        raise InvalidInput(f"x-bound or x-norm must be given, one of the two, got {what}; give e.g. --x-bound 7.5")
-    if method != "auto":
-        for option, value in (("x-norm", x_norm), ("prior-scale", prior_scale), ("release", release)):
-            if value is not None:
-                raise invalid(option, f"left out for method {method}", value, "use --method auto")
-    if posterior == "shrinkage" and prior_scale is not None:
-        raise invalid("prior-scale", "left out for posterior shrinkage", prior_scale, "use --posterior noise-aware")
-
-
-def _feature_names(features: str | None, target: str, header: Sequence[str]) -> list[str]:
-    if target not in header:
-        raise InvalidInput(f"target must be one of {', '.join(header)}, got target={target}; check the spelling")
-    if features is None:
-        names = [name for name in header if name != target]
-    else:
-        names = [name.strip() for name in features.split(",") if name.strip()]
-    if not names or target in names or len(set(names)) != len(names):
-        raise invalid("features", "at least one distinct column besides the target", features, "name the columns")
-    return names
-
-
 def _ledger(path: Path | None, total_epsilon: float | None, budget: Budget) -> Ledger | None:
+    """Open the ledger that is to be charged, or make a new one with this total epsilon."""
+    from hubbub.privacy import Budget, Ledger
+
     if path is None:
         if total_epsilon is not None:
             raise invalid("total-epsilon", "given together with --ledger", total_epsilon, "add --ledger FILE")

@@ -1,4 +1,4 @@
-"""What `hubbub fit` and `hubbub refit` share: a model as a table and as a picture."""
+"""Show a fitted model as a table and as a picture, for all commands that fit one."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy as np
 from rich.table import Table
 from rich.text import Text
 
+from hubbub.analyses.linear.stored import StoredModel
 from hubbub.arrays import Floats
 from hubbub.cli.output import console
-from hubbub.estimators.stored import StoredModel
 
 
 def print_model(stored: StoredModel, *, assumed: bool = False) -> None:
-    """The coefficients, the intercept and the residual deviation (which some methods assume)."""
+    """Print the coefficients, the intercept and the residual deviation, which some methods assume."""
     table = Table("coefficient", "mean", "std", "90 % interval *")
     for row in stored.rows():
         known = row["std"] > 1e-9 * abs(row["mean"])  # a single value has no interval
@@ -28,7 +28,7 @@ def print_model(stored: StoredModel, *, assumed: bool = False) -> None:
 def plot_model(
     path: Path, stored: StoredModel, title: str, prior_scale: Sequence[float] | None, budget: dict[str, Floats] | None
 ) -> None:
-    """The forest plot, with the prior (if it was given) and where the variance comes from (if that is known)."""
+    """Draw the forest plot, with the prior if it was given, and with the sources of the variance if they are known."""
     from scipy.special import ndtri
 
     from hubbub.plots.coefficients import forest_plot

@@ -1,4 +1,4 @@
-"""Printing: results to standard output, progress and notes to standard error."""
+"""Results are printed to standard output, progress and notes to standard error; output files are checked first."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -19,7 +18,7 @@ errors = Console(stderr=True, highlight=False)
 
 
 def print_json(value: dict[str, object]) -> None:
-    """One JSON object on standard output; numbers that JSON has no word for become null."""
+    """Print one JSON object to standard output; numbers that JSON has no word for become null."""
     print(json.dumps(_plain(value), indent=2))
 
 
@@ -28,15 +27,23 @@ def _plain(value: Any) -> Any:
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
-    if isinstance(value, np.ndarray):
+    if hasattr(value, "tolist"):  # an array or a number of numpy, which is not imported for this
         return _plain(value.tolist())
-    if isinstance(value, float | np.floating):
+    if isinstance(value, float):
         return float(value) if math.isfinite(value) else None
     return value
 
 
+def say(json: bool, content: dict[str, object], line: str) -> None:
+    """Print the content as one JSON object, or the line in its place."""
+    if json:
+        print_json(content)
+    else:
+        console.print(line, markup=False)
+
+
 def progress() -> Progress:
-    """A bar with the time left, on standard error and only where somebody watches."""
+    """Make a bar with the time left, which is shown on standard error if that is a terminal."""
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),

@@ -3,36 +3,72 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from numpy.linalg import LinAlgError
+from cyclopts import Parameter
 from rich.table import Table
 from rich.text import Text
 
-from hubbub.analyses.linear.release import RegressionRelease
-from hubbub.cli.model import plot_model, print_model
+from hubbub.cli.options import CoefficientsPlot, Json, ModelOut, PriorScale
 from hubbub.cli.output import PICTURES, check_distinct, check_writable, console, print_json
-from hubbub.cli.table import parse_numbers, split_names
 from hubbub.errors import InvalidInput, invalid
-from hubbub.estimators.stored import INTERVALS, StoredModel
-from hubbub.privacy import Budget
+
+if TYPE_CHECKING:
+    from hubbub.analyses.linear.release import RegressionRelease
 
 
-def run(
-    release: Path, prior_scale: str | None, features: str | None, compare: str | None, out: Path | None,
-    plot: Path | None, json: bool,
-) -> None:  # fmt: skip
-    """Read, refit, print."""
+@Parameter(name="*")
+@dataclass(frozen=True)
+class RefitOptions:
+    """The arguments and options of `hubbub refit`."""
+
+    release: Annotated[Path, Parameter(help="A release written by `hubbub fit --release`.")]
+    _: KW_ONLY
+    prior_scale: PriorScale = None
+    features: Annotated[str | None, Parameter(help="Keep these features, comma-separated [default: all].")] = None
+    compare: Annotated[
+        str | None, Parameter(help="Models to compare, such as 'a,b;a;0': lists of features, 0 for none.")
+    ] = None
+    out: ModelOut = None
+    plot: CoefficientsPlot = None
+    json: Json = False
+
+
+def refit(options: RefitOptions) -> None:
+    """Fit again from released sums: another prior, fewer features, or a comparison of models.
+
+    Costs no privacy: nothing but the release is looked at, as often as you like.
+
+    For example:
+
+        hubbub refit release.json --prior-scale 0.5
+        hubbub refit release.json --features age,dose --out small.json --plot small.png
+        hubbub refit release.json --compare "age,dose;age;dose;0"
+    """
+    run(options)
+
+
+def run(options: RefitOptions) -> None:
+    """Read the release, fit the model again and print it."""
+    from numpy.linalg import LinAlgError
+
+    from hubbub.analyses.linear.release import RegressionRelease
+    from hubbub.analyses.linear.stored import INTERVALS, StoredModel
+    from hubbub.cli.model import plot_model, print_model
+    from hubbub.cli.table import parse_numbers, split_names
+
+    release, out, plot = options.release, options.out, options.plot
     check_distinct(release=release, out=out, plot=plot)
     check_writable("--plot", plot, endings=PICTURES)
     check_writable("--out", out, endings=(".json",))
     saved = RegressionRelease.load(release)
     guarantee, statement = _statement(saved, release)
-    if features is not None:
-        saved = saved.restricted(split_names("features", features, saved.names))
-    models = None if compare is None else _models(compare, saved.names)
-    scales = None if prior_scale is None else parse_numbers(prior_scale, saved.names, "prior_scale")
+    if options.features is not None:
+        saved = saved.restricted(split_names("features", options.features, saved.names))
+    models = None if options.compare is None else _models(options.compare, saved.names)
+    scales = None if options.prior_scale is None else parse_numbers(options.prior_scale, saved.names, "prior_scale")
     try:
         posterior = saved.posterior(prior_scale=scales)
         probabilities = [] if models is None else saved.compare(models, prior_scale=scales)
@@ -40,7 +76,7 @@ def run(
         raise InvalidInput(f"release must hold sums that fit together, got others in {release}; fit it again") from None
     stored = StoredModel(list(saved.names), saved.target, posterior, saved.privacy, INTERVALS["auto"])
     comparison = [{"features": m, "probability": p} for m, p in zip(models or [], probabilities, strict=True)]
-    if json:
+    if options.json:
         print_json({**stored.summary(), "n": saved.released.n, "models": comparison, "further_epsilon": 0.0,
                     "privacy": saved.privacy})  # fmt: skip
     else:
@@ -55,7 +91,9 @@ def run(
 
 
 def _models(text: str, names: Sequence[str]) -> list[list[str]]:
-    """`a,b;a;0` -> lists of features; 0 is the model without any."""
+    """Read `a,b;a;0` as lists of features, where 0 is the model without any feature."""
+    from hubbub.cli.table import split_names
+
     parts = [part.strip() for part in text.split(";")]
     models = [[] if part == "0" and "0" not in names else split_names("compare", part, names) for part in parts]
     if len(models) < 2 or len({frozenset(model) for model in models}) != len(models):
@@ -64,7 +102,9 @@ def _models(text: str, names: Sequence[str]) -> list[list[str]]:
 
 
 def _statement(saved: RegressionRelease, path: Path) -> tuple[str, str]:
-    """The guarantee in short and in full, as the release carries it."""
+    """Return the guarantee in short and in full, as the release carries it."""
+    from hubbub.privacy import Budget
+
     try:
         p = saved.privacy
         budget = Budget(p["budget"]["epsilon"], p["budget"]["delta"])

@@ -1,4 +1,4 @@
-"""Reading a CSV or Parquet file, with one clear line for whatever is wrong in it."""
+"""Read CSV and Parquet files, and say in one clear line what is wrong in them."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ class Table:
     """The line of the file at which each row ends."""
 
     def numbers(self, names: Sequence[str]) -> Floats:
-        """(n, len(names)) finite numbers of these columns, or one line that says where there is something else."""
+        """Return these columns as (n, len(names)) finite numbers, or say in one line where something else stands."""
         return _finite(self, names)
 
     def marked(self, names: Sequence[str]) -> Floats:
-        """(n, len(names)) numbers of these columns, NaN where a cell is none."""
+        """Return these columns as (n, len(names)) numbers, with NaN for each cell that is no finite number."""
         positions = _positions(self.header, names)
         return np.column_stack([np.array([_number(row[at]) for row in self.cells]) for at in positions])
 
     def place(self, row: int) -> str:
-        """Where the file has this row."""
+        """Say where the file has this row."""
         return f"line {self.lines[row]} of {self.path}"
 
 
@@ -60,16 +60,16 @@ class LargeTable:
     """How many lines of the file come before its rows."""
 
     def numbers(self, names: Sequence[str]) -> Floats:
-        """(n, len(names)) finite numbers of these columns, or one line that says where there is something else."""
+        """Return these columns as (n, len(names)) finite numbers, or say in one line where something else stands."""
         return _finite(self, names)
 
     def marked(self, names: Sequence[str]) -> Floats:
-        """(n, len(names)) numbers of these columns, NaN where a cell is none."""
+        """Return these columns as (n, len(names)) numbers, with NaN for each cell that is no finite number."""
         found = csv_columns(self.path, self.delimiter, self.above, len(self.header), _positions(self.header, names))
         return self._by_cell.marked(names) if found is None else found
 
     def place(self, row: int) -> str:
-        """Where the file has this row."""
+        """Say where the file has this row."""
         return self._by_cell.place(row)
 
     @cached_property
@@ -86,15 +86,15 @@ class ParquetTable:
     file: Any
 
     def numbers(self, names: Sequence[str]) -> Floats:
-        """(n, len(names)) finite numbers of these columns, or one line that says where there is something else."""
+        """Return these columns as (n, len(names)) finite numbers, or say in one line where something else stands."""
         return _finite(self, names)
 
     def place(self, row: int) -> str:
-        """Where the file has this row."""
+        """Say where the file has this row."""
         return f"row {row + 1} of {self.path}"
 
     def marked(self, names: Sequence[str]) -> Floats:
-        """(n, len(names)) numbers of these columns, NaN where there is none."""
+        """Return these columns as (n, len(names)) numbers, with NaN for each value that is no finite number."""
         from hubbub.engines.spark.task import arrow_blocks
 
         _positions(self.header, names)
@@ -121,7 +121,7 @@ def _number(cell: str) -> float:
 
 
 def not_numbers(table: CsvOrParquet, names: Sequence[str], rows: Floats) -> list[str]:
-    """Where the table has something else than a finite number: the place, never what stands there."""
+    """List the places where the table has no finite number, but never what stands there instead."""
     return [f"column {names[column]} in {table.place(row)}" for row, column in np.argwhere(np.isnan(rows))]
 
 
@@ -155,12 +155,12 @@ def _is_parquet(path: Path) -> bool:
 
 
 def read_table(path: Path) -> CsvOrParquet:
-    """The file's header and rows; comma, semicolon or tab are recognised from a CSV file's header."""
+    """Read the file; whether commas, semicolons or tabs separate cells is recognised from a CSV file's header."""
     return _read_parquet(path) if _is_parquet(path) else _large(path) or _read_csv(path)
 
 
 def _large(path: Path) -> LargeTable | None:
-    """The file for pyarrow; None where it is small, pyarrow is missing, or the header is one that is refused."""
+    """Let pyarrow read the file, or return None if it is small, pyarrow is missing or the header is refused."""
     try:
         if path.stat().st_size < LARGE_BYTES or find_spec("pyarrow") is None:
             return None
@@ -211,7 +211,7 @@ def _header(path: Path, cells: list[str]) -> tuple[str, ...]:
 
 
 def split_names(field: str, text: str, known: Sequence[str]) -> list[str]:
-    """`a,b` -> distinct names among the known ones, at least one."""
+    """Read `a,b` as distinct names, at least one, all of which must be known."""
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names or len(set(names)) != len(names) or not set(names) <= set(known):
         raise InvalidInput(f"{field} must be distinct names among {', '.join(known)}, got {text!r}; check the spelling")
@@ -219,12 +219,18 @@ def split_names(field: str, text: str, known: Sequence[str]) -> list[str]:
 
 
 def parse_ranges(text: str, names: Sequence[str], field: str = "x_bound") -> list[tuple[float, float]]:
-    """`7.5` or `0:120` (for all), `0:1,5,-3:3` (one per feature) or `age=0:120,dose=3` -> (low, high) per feature."""
+    """Read (low, high) for each feature.
+
+    The text is `7.5` or `0:120` for all features, `0:1,5,-3:3` for one after the other, or `age=0:120,dose=3` by name.
+    """
     return [_range(part, text, field) for part in _per_feature(text, names, field, "7.5, 0:120, 0:1,5,-3:3")]
 
 
 def parse_numbers(text: str, names: Sequence[str], field: str) -> list[float]:
-    """`2.5` (for all), `1,2,3` (one per feature) or `age=0.1,dose=2` -> one positive number per feature."""
+    """Read one positive number for each feature.
+
+    The text is `2.5` for all features, `1,2,3` for one after the other, or `age=0.1,dose=2` by name.
+    """
     option, parts = field.replace("_", "-"), _per_feature(text, names, field, "2.5, 1,2,3")
     try:
         numbers = [float(part) for part in parts]
@@ -236,7 +242,7 @@ def parse_numbers(text: str, names: Sequence[str], field: str) -> list[float]:
 
 
 def _per_feature(text: str, names: Sequence[str], field: str, examples: str) -> list[str]:
-    """One piece of text for each feature, whichever way they were given."""
+    """Split the text into one piece for each feature, whichever way they were given."""
     option, parts = field.replace("_", "-"), [part.strip() for part in text.split(",") if part.strip()]
     named = [(name.strip(), value) for name, equals, value in (part.rpartition("=") for part in parts) if equals]
     if named and len(named) != len(parts):

@@ -7,48 +7,84 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
+from cyclopts import Parameter
 from rich.progress import Progress
 
-from hubbub.arrays import Floats
-from hubbub.cli.cover import Cover
 from hubbub.cli.extras import needs_service
-from hubbub.cli.model import print_model
+from hubbub.cli.options import FIVE, Computes, Cover, Delta, Epsilon, Json, Whole
 from hubbub.cli.output import console, errors, print_json, progress
-from hubbub.estimators.linear_regression import PrivateLinearRegression
-from hubbub.estimators.stored import StoredModel
-from hubbub.privacy import Budget
-from hubbub.securesum import check_computes
+
+if TYPE_CHECKING:
+    from hubbub.arrays import Floats
+    from hubbub.estimators.linear_regression import PrivateLinearRegression
+    from hubbub.privacy import Budget
 
 FEATURES, TARGET = ["age", "dose", "weight"], "response"
-TRUTH = np.array([0.1, -2.0, 0.0])
+TRUTH = (0.1, -2.0, 0.0)
 
 
-def run(
-    computes: int, clients: int, epsilon: float, delta: float, cover: Cover, tls: bool, once: bool, json: bool
-) -> None:
-    """Start the Computes, run the study, print it, and stay until stopped."""
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class UpOptions:
+    """The options of `hubbub up`."""
+
+    computes: Computes = 3
+    clients: Annotated[int, Whole, Parameter(help="N, simulated clients that really enrol and upload.")] = 200
+    epsilon: Epsilon = 3.0
+    delta: Delta = 1e-4
+    cover: Cover = FIVE
+    tls: Annotated[bool, Parameter(help="Encrypt all connections, with a development authority.")] = True
+    once: Annotated[bool, Parameter(negative="", help="End after the result.")] = False
+    json: Json = False
+
+
+DEFAULTS = UpOptions()
+
+
+def up(options: UpOptions = DEFAULTS) -> None:
+    """Run everything on this machine: Computes as processes of their own, and a whole study with real uploads.
+
+    The status pages stay open until stopped; --once ends after the result, --json implies it.
+
+    For example:
+
+        hubbub up
+        hubbub up --computes 5 --clients 1000 --once
+        hubbub up --json
+    """
+    run(options)
+
+
+def run(options: UpOptions) -> None:
+    """Start the Computes, run the study, print its result, and serve the status pages until stopped."""
     with needs_service():
         from hubbub.service.devnet import LocalComputes
-    cover.population(clients)
+    from hubbub.analyses.linear.stored import StoredModel
+    from hubbub.cli.model import print_model
+    from hubbub.privacy import Budget
+    from hubbub.securesum import check_computes
+
+    computes, clients = options.computes, options.clients
+    options.cover.population(clients)
     check_computes(computes)
-    budget = Budget(epsilon, delta)
+    budget = Budget(options.epsilon, options.delta)
     with ExitStack() as stack:
         stack.enter_context(_orderly_end())
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hubbub-up-")))
         errors.print(f"starting {computes} Computes ...", markup=False)
-        nodes = stack.enter_context(LocalComputes(folder, computes, tls=tls))
+        nodes = stack.enter_context(LocalComputes(folder, computes, tls=options.tls))
         for compute in nodes.computes:
             errors.print(f"  {compute.folder.name}: {compute.url}  (process {compute.process.pid})", markup=False)  # type: ignore[union-attr]
         started = time.perf_counter()
-        model = _fit(nodes, clients, budget, cover)
+        model = _fit(nodes, clients, budget, options.cover)
         seconds = time.perf_counter() - started
         accepted = _accepted(nodes)
         stored = StoredModel.of(model, FEATURES, TARGET)
-        if json:
+        if options.json:
             print_json({**stored.summary(), "n": clients, "computes": list(nodes.urls), "reports_accepted": accepted,
                         "seconds": seconds, "privacy": stored.privacy})  # fmt: skip
             return
@@ -57,13 +93,13 @@ def run(
         truth = ", ".join(f"{name} {value:g}" for name, value in zip(FEATURES, TRUTH, strict=True))
         console.print(f"\n{sum(accepted)} reports accepted by {computes} Computes in {seconds:.1f} s", markup=False)
         console.print(f"the truth behind the data: {truth}", markup=False)
-        if not once:
+        if not options.once:
             _stay(nodes)
 
 
 @contextmanager
 def _orderly_end() -> Iterator[None]:
-    """Told to end (SIGTERM), end the Computes too."""
+    """End the Computes, too, if this process is told to end (SIGTERM)."""
 
     def end(*_: object) -> None:
         raise KeyboardInterrupt
@@ -77,6 +113,7 @@ def _orderly_end() -> Iterator[None]:
 
 def _fit(nodes: Any, clients: int, budget: Budget, cover: Cover) -> PrivateLinearRegression:
     from hubbub.engines.network import NetworkEngine
+    from hubbub.estimators.linear_regression import PrivateLinearRegression
 
     X, y = _data(clients)
     with progress() as bar:
@@ -92,13 +129,15 @@ def _fit(nodes: Any, clients: int, budget: Budget, cover: Cover) -> PrivateLinea
 
 
 def _data(clients: int) -> tuple[Floats, Floats]:
+    import numpy as np
+
     rng = np.random.default_rng(0)
     X = rng.normal([50.0, 2.0, 75.0], [12.0, 0.7, 12.0], size=(clients, 3))
-    return X, 20 + X @ TRUTH + rng.normal(size=clients)
+    return X, 20 + X @ np.array(TRUTH) + rng.normal(size=clients)
 
 
 class _Ticks:
-    """Three passes over the clients: enrolment and the two rounds."""
+    """The progress of three passes over the clients: their enrolment and the two rounds."""
 
     def __init__(self, bar: Progress, clients: int) -> None:
         self._bar, self._clients, self._done = bar, clients, 0
@@ -112,7 +151,7 @@ class _Ticks:
 
 
 def _accepted(nodes: Any) -> list[int]:
-    """How many reports each Compute has accepted, by its own counter."""
+    """Ask each Compute how many reports it has accepted."""
     from hubbub.service.wire.web import MOST_LIST, Web
 
     web = Web.open(None if nodes.authority is None else str(nodes.authority))

@@ -91,17 +91,14 @@ class Ledger:
                 )
             self._write((*self._entries, *entries))
 
-    def refund(self, entries: Sequence[Entry]) -> None:
-        """Take back charges of releases that certainly did not happen."""
-        with self._locked():
-            self._read()
-            self._write(_without(self._entries, entries))
+    def exchange(self, charged: Sequence[Entry], spent: Sequence[Entry]) -> None:
+        """Put what was really spent in place of charges that were made in advance, for a run that ended early.
 
-    def exchange(self, entry: Entry, smaller: Entry | None) -> None:
-        """Put what was really spent in place of a charge made in advance, for a run that ended early."""
+        Only for releases that certainly did not happen and never will.
+        """
         with self._locked():
             self._read()
-            self._write((*_without(self._entries, [entry]), *([] if smaller is None else [smaller])))
+            self._write((*_without(self._entries, charged), *spent))
 
     def __enter__(self) -> Ledger:
         with _OPEN_LOCK:

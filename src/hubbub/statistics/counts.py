@@ -15,9 +15,13 @@ from hubbub.statistics.bounds import positive
 
 @dataclass(frozen=True)
 class Count(Statistic):
-    """x -> x clipped to [0, bound]: a yes/no (bound 1) or a number of events."""
+    """x -> x clipped to [0, bound]: a yes/no (bound 1) or a number of events.
+
+    With `whole` only whole numbers count, of a yes/no only 0 and 1; what is none counts as zero.
+    """
 
     bound: float = 1.0
+    whole: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "bound", positive("bound", self.bound))
@@ -47,13 +51,28 @@ class Count(Statistic):
         """The same."""
         return self.bound
 
+    @property
+    def domain(self) -> str:
+        """What a sample may be."""
+        if not self.whole:
+            return "finite numbers"
+        return "0 or 1" if self.bound == 1 else "a finite whole number >= 0"
+
+    def inside(self, rows: Floats) -> NDArray[np.bool_] | None:
+        """Which rows hold a count."""
+        if not self.whole:
+            return None
+        values = rows[:, 0]
+        known = (values >= 0) & (values == np.floor(values))
+        return np.asarray(known & (values <= 1) if self.bound == 1 else known)
+
     def vectors(self, rows: Floats) -> Floats:
         """Clip to [0, bound]."""
         return np.clip(rows, 0.0, self.bound)
 
     def describe(self) -> dict[str, object]:
         """Name and bound, for the study."""
-        return {"statistic": "count", "bound": self.bound}
+        return {"statistic": "count", "bound": self.bound, **({"whole": True} if self.whole else {})}
 
 
 @dataclass(frozen=True)

@@ -86,7 +86,7 @@ _OWN: dict[str, Builder[Statistic] | str] = {
     "second moments": lambda d: SecondMoments(_numbers(d["bounds"])),
     "means": lambda d: Means(_numbers(d["bounds"])),
     "mean and square": lambda d: MeanAndSquare(positive("bound", d["bound"])),
-    "count": lambda d: Count(positive("bound", d["bound"])),
+    "count": lambda d: Count(positive("bound", d["bound"]), bool(d.get("whole", False))),
     "one-hot": lambda d: OneHot(_small(d["categories"], 2)),
     "column histogram": lambda d: ColumnHistogram(_numbers(d["bounds"]), _small(d["octaves"], 2)),
     "spread": lambda d: Spread(positive("norm", d["norm"]), _small(d["features"], 1)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from analyses.iterative import models
 from hubbub import (
     Budget,
     InvalidInput,
@@ -18,7 +19,6 @@ from hubbub import (
 from hubbub.analyses.iterative.logistic import JaakkolaProgram
 from hubbub.analyses.iterative.mixture import MixtureProgram
 from hubbub.statistics import Clipped
-from analyses.iterative import models
 
 CENTRES = np.array([[1.0, 1.0], [-1.0, 0.5], [0.0, -1.0]])
 

@@ -11,6 +11,7 @@ import pytest
 from numpyro.infer.autoguide import AutoMultivariateNormal
 
 import hubbub
+from analyses.iterative import models
 from hubbub import (
     Budget,
     BudgetExceeded,
@@ -24,7 +25,6 @@ from hubbub import (
 from hubbub.errors import NotFiniteWarning
 from hubbub.privacy import GaussianEvent
 from hubbub.statistics import Clipped
-from analyses.iterative import models
 
 X, Y = models.logistic_data()
 SMALL = {"steps": 3, "clip": 1.0, "seed": 0}

@@ -1,22 +1,21 @@
-"""Conjugate families that need one sum: Gaussian mean and variance, Bernoulli, categorical, Poisson.
+"""Families that need one sum: Gaussian mean and variance, Bernoulli, categorical, Poisson. Each is an Analysis.
 
-Each has a prior, asks an engine for one noisy sum, and gives the posterior: the conjugate ones of all exact sums that
-may lie behind the noisy one, mixed as their prior and the noise make them likely (`plausible`). So the intervals
-count the mechanism's noise. Values beyond a bound are clipped, which no posterior here makes up for. Values that the
-family does not know (NaN, a Bernoulli 7, an unknown category) do not stop a fit, because a refusal would tell that
-there is one: they count as zero (for `Categorical`: for no category), and the caller is warned of how many there are.
+Each has a prior, asks for one noisy sum, and gives the posterior: the conjugate ones of all exact sums that may lie
+behind the noisy one, mixed as their prior and the noise make them likely (`plausible`). So the intervals count the
+mechanism's noise. Values beyond a bound are clipped, which no posterior here makes up for. Values that the family does
+not know (NaN, a Bernoulli 7, an unknown category) do not stop a fit, because a refusal would tell that there is one:
+they count as zero (for `Categorical`: for no category), and whoever holds them is warned of how many there are.
 """
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hubbub.analyses.families.family import Family, FamilyFit, FamilyState
 from hubbub.analyses.families.plausible import plausible_count, plausible_counts, plausible_moments
 from hubbub.analyses.posterior import (
     DirichletPosterior,
@@ -24,122 +23,131 @@ from hubbub.analyses.posterior import (
     NormalVariancePosterior,
     ScalarPosterior,
 )
-from hubbub.analyses.rounds import Engine, Rounds
-from hubbub.arrays import Floats, number_rows
-from hubbub.errors import OutOfDomainWarning, invalid
-from hubbub.privacy import Budget, Ledger, PrivacyReport, Release, current_ledger, noise_multiplier
-from hubbub.statistics import Count, MeanAndSquare, Means, OneHot, Statistic
+from hubbub.arrays import Floats
+from hubbub.errors import invalid, whole
+from hubbub.protocols import Description, Release, Statistic
+from hubbub.statistics import Count, MeanAndSquare, Means, OneHot
 from hubbub.statistics.bounds import positive
-from hubbub.statistics.domain import outside_text
 
-P = TypeVar("P")
 _LARGEST = 1e12  # parameter of a prior, in the units of the data
 
 
 @dataclass(frozen=True)
-class ConjugateFit(Generic[P]):
-    """The posterior and the statement of its privacy."""
-
-    posterior: P
-    privacy: PrivacyReport
-    release: Release
-
-
-@dataclass(frozen=True)
-class _Domain:
-    """What a family's values may be, where the statistic would take others as well."""
-
-    text: str
-    holds: Callable[[Floats], NDArray[np.bool_]]
-
-    def kept(self, rows: Floats) -> Floats:
-        """The rows with zero in place of what is none of these, and a warning to whoever called."""
-        wrong = ~self.holds(rows)
-        if not wrong.any():
-            return rows
-        where = f", the first in row {int(np.argmax(wrong))}"
-        text = outside_text("values", self.text, int(wrong.sum()), rows.shape[0], where)
-        warnings.warn(text, OutOfDomainWarning, stacklevel=4)
-        return np.where(wrong, 0.0, rows)
-
-
-def _fit(
-    values: object, statistic: Statistic, label: str, budget: Budget, engine: Engine, ledger: Ledger | None,
-    domain: _Domain | None = None,
-) -> tuple[Release, PrivacyReport]:  # fmt: skip
-    try:
-        rows = np.asarray(values)
-    except ValueError:
-        raise invalid("values", "a number for each client", "rows of different lengths", "make them alike") from None
-    rows = number_rows("values", rows[:, None] if rows.ndim == 1 else rows, statistic.columns)
-    rows = rows if domain is None else domain.kept(rows)
-    if not isinstance(budget, Budget):
-        raise invalid("budget", "a Budget", repr(budget), "use Budget(epsilon=1.0, delta=1e-5)")
-    ledger = current_ledger() if ledger is None else ledger
-    with Rounds(engine, ledger, [(label, noise_multiplier(budget))]) as rounds:
-        release = rounds.run(rows, statistic)
-    return release, PrivacyReport(budget, rounds.done)
-
-
-@dataclass(frozen=True)
-class GaussianMean:
+class GaussianMean(Family[NormalPosterior]):
     """x ~ N(theta, variance I) with known variance and theta ~ N(prior_mean, prior_variance I).
 
-    The noise of the mechanism is normal too, so here the posterior takes it into account exactly.
+    The noise of the mechanism is normal too, so here the posterior takes it into account exactly. `names` are those of
+    the columns; without them they are numbered.
     """
 
+    kind: ClassVar[str] = "gaussian-mean"
+    label: ClassVar[str] = "mean"
     bound: float | Sequence[float]
     variance: float
     prior_mean: float = 0.0
     prior_variance: float = 1e6
+    names: tuple[str, ...] = ()
 
-    def fit(
-        self, values: object, *, budget: Budget, engine: Engine, ledger: Ledger | None = None
-    ) -> ConjugateFit[NormalPosterior]:
-        """Posterior of the mean from one noisy sum; values are (n,) or (n, d)."""
-        variance = _positive("variance", self.variance)
-        prior_mean, prior_variance = _finite(self.prior_mean), _positive("prior_variance", self.prior_variance)
-        each = self.bound if isinstance(self.bound, Sequence | np.ndarray) and np.ndim(self.bound) else [self.bound]
-        statistic = Means(tuple(positive("bound", bound) for bound in each))
-        release, report = _fit(values, statistic, "mean", budget, engine, ledger)
-        n = release.n
-        observed = variance / n + (release.noise_std / n) ** 2
-        precision = 1 / prior_variance + 1 / observed
-        mean = (prior_mean / prior_variance + release.value / n / observed) / precision
-        return ConjugateFit(NormalPosterior(mean, np.eye(statistic.dimension) / precision), report, release)
+    def checked(self) -> GaussianMean:
+        """With every setting as a plain number, or one line that says what is wrong."""
+        bounds = tuple(positive("bound", each) for each in self._bounds())
+        if self.names and len(self.names) != len(bounds):
+            raise invalid("names", f"{len(bounds)} names, one per bound", len(self.names), "name each column")
+        names = tuple(map(str, self.names)) or (("value",) if len(bounds) == 1 else _numbered("value", len(bounds)))
+        return GaussianMean(
+            bounds, _positive("variance", self.variance), _finite(self.prior_mean),
+            _positive("prior_variance", self.prior_variance), names,
+        )  # fmt: skip
+
+    def _bounds(self) -> Sequence[float]:
+        several = isinstance(self.bound, Sequence | np.ndarray) and np.ndim(self.bound)
+        return self.bound if several else [self.bound]  # type: ignore[return-value,list-item]  # as just tested
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return self.checked().names
+
+    @property
+    def statistic(self) -> Statistic:
+        """The clipped values."""
+        return Means(tuple(self._bounds()))
+
+    def posterior(self, release: Release) -> NormalPosterior:
+        """Of the mean."""
+        me, n = self.checked(), release.n
+        observed = me.variance / n + (release.noise_std / n) ** 2
+        precision = 1 / me.prior_variance + 1 / observed
+        mean = (me.prior_mean / me.prior_variance + release.value / n / observed) / precision
+        return NormalPosterior(mean, np.eye(mean.size) / precision)
+
+    def quantities(self) -> tuple[str, ...]:
+        """The mean of each column."""
+        return tuple(f"mean of {name}" for name in self.columns)
+
+    def settings(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        me = self.checked()
+        return {
+            "bound": list(me._bounds()), "variance": me.variance, "prior_mean": me.prior_mean,
+            "prior_variance": me.prior_variance, "names": list(me.names),
+        }  # fmt: skip
+
+    @classmethod
+    def of(cls, description: Description) -> Self:
+        """From its description."""
+        d = description
+        return cls(tuple(d["bound"]), d["variance"], d["prior_mean"], d["prior_variance"], tuple(d["names"]))
 
 
 @dataclass(frozen=True)
-class Gaussian:
+class Gaussian(Family[NormalVariancePosterior]):
     """x ~ N(mu, v), both unknown, with a normal-inverse-gamma prior of those parts that are given.
 
     Without them it is flat in the mean and the standard deviation, as far as the bound lets them be: where noise
     leaves the variance open, the prior decides, and a vague inverse gamma would say that it is next to nothing.
     """
 
+    kind: ClassVar[str] = "gaussian"
+    label: ClassVar[str] = "mean and square"
     bound: float
     prior_mean: float = 0.0
     prior_count: float | None = None
     prior_shape: float | None = None
     prior_scale: float | None = None
+    column: str = "value"
 
-    def fit(
-        self, values: object, *, budget: Budget, engine: Engine, ledger: Ledger | None = None
-    ) -> ConjugateFit[NormalVariancePosterior]:
-        """Posterior of mean and variance from the noisy sums of x and x^2."""
-        center, statistic = _finite(self.prior_mean), MeanAndSquare(self.bound)
+    def checked(self) -> Gaussian:
+        """With every setting as a plain number, or one line that says what is wrong."""
         if self.prior_shape is not None and self.prior_scale is None:
             raise invalid("prior_scale", "given where prior_shape is", None, "give both, or neither")
-        prior_count, prior_shape, prior_scale = (
-            flat if given is None else _positive(field, given)
-            for field, given, flat in (
-                ("prior_count", self.prior_count, 0.0),
-                ("prior_shape", self.prior_shape, -1.0),  # p(mu, v) ~ v^-1/2
-                ("prior_scale", self.prior_scale, 0.0),
+        count, shape, scale = (
+            None if given is None else _positive(field, given)
+            for field, given in (
+                ("prior_count", self.prior_count),
+                ("prior_shape", self.prior_shape),
+                ("prior_scale", self.prior_scale),
             )
         )
-        release, report = _fit(values, statistic, "mean and square", budget, engine, ledger)
-        n, bound = release.n, statistic.bound
+        bound, mean = MeanAndSquare(self.bound).bound, _finite(self.prior_mean)
+        return Gaussian(bound, mean, count, shape, scale, str(self.column))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The one column."""
+        return (self.column,)
+
+    @property
+    def statistic(self) -> Statistic:
+        """The value and its square, in units of the bound."""
+        return MeanAndSquare(self.bound)
+
+    def posterior(self, release: Release) -> NormalVariancePosterior:
+        """Of mean and variance."""
+        me, n, center = self.checked(), release.n, self.checked().prior_mean
+        prior_count = 0.0 if me.prior_count is None else me.prior_count
+        prior_shape = -1.0 if me.prior_shape is None else me.prior_shape  # p(mu, v) ~ v^-1/2
+        prior_scale = 0.0 if me.prior_scale is None else me.prior_scale
         count, shape = prior_count + n, max(prior_shape + n / 2, 0.5)
 
         def scale(mean: Floats, square: Floats) -> Floats:
@@ -149,76 +157,182 @@ class Gaussian:
         def log_prior(mean: Floats, log_square: Floats) -> Floats:
             return np.asarray((n - 1) / 2 * log_square - shape * np.log(scale(mean, np.exp(log_square))))
 
-        units = np.array([bound, bound**2])
-        mean, square, weights = plausible_moments(log_prior, n, release.value * units, release.noise_std * units, bound)
+        units = np.array([me.bound, me.bound**2])
+        mean, square, weights = plausible_moments(
+            log_prior, n, release.value * units, release.noise_std * units, me.bound
+        )
         location = (prior_count * center + n * mean) / count
-        posterior = NormalVariancePosterior(weights, location, scale(mean, square), count, shape)
-        return ConjugateFit(posterior, report, release)
+        return NormalVariancePosterior(weights, location, scale(mean, square), count, shape)
+
+    def quantities(self) -> tuple[str, ...]:
+        """Mean and variance."""
+        return ("mean", "variance")
+
+    def settings(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        me = self.checked()
+        return {
+            "bound": me.bound, "prior_mean": me.prior_mean, "prior_count": me.prior_count,
+            "prior_shape": me.prior_shape, "prior_scale": me.prior_scale, "column": me.column,
+        }  # fmt: skip
+
+    @classmethod
+    def of(cls, description: Description) -> Self:
+        """From its description."""
+        d = description
+        return cls(d["bound"], d["prior_mean"], d["prior_count"], d["prior_shape"], d["prior_scale"], d["column"])
 
 
 @dataclass(frozen=True)
-class Bernoulli:
+class Bernoulli(Family[ScalarPosterior]):
     """x in {0, 1} with success probability theta ~ Beta(a, b)."""
 
+    kind: ClassVar[str] = "bernoulli"
+    label: ClassVar[str] = "successes"
     prior: tuple[float, float] = (1.0, 1.0)
+    column: str = "value"
 
-    def fit(
-        self, values: object, *, budget: Budget, engine: Engine, ledger: Ledger | None = None
-    ) -> ConjugateFit[ScalarPosterior]:
-        """Posterior of the success probability."""
-        a, b = _pair(self.prior, "a", "b")
-        release, report = _fit(values, Count(1.0), "successes", budget, engine, ledger, _YES_NO)
-        n = release.n
+    def checked(self) -> Bernoulli:
+        """With every setting as a plain number, or one line that says what is wrong."""
+        return Bernoulli(_pair(self.prior, "a", "b"), str(self.column))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The one column."""
+        return (self.column,)
+
+    @property
+    def statistic(self) -> Statistic:
+        """1 for a success."""
+        return Count(1.0, whole=True)
+
+    def posterior(self, release: Release) -> ScalarPosterior:
+        """Of the success probability."""
+        (a, b), n = self.checked().prior, release.n
         count, weights = plausible_count(
             lambda k: _log_ways(k, a) + _log_ways(n - k, b), release.value[0], release.noise_std, n
         )
-        return ConjugateFit(ScalarPosterior(weights, "beta", (a + count, b + (n - count))), report, release)
+        return ScalarPosterior(weights, "beta", (a + count, b + (n - count)))
+
+    def quantities(self) -> tuple[str, ...]:
+        """The probability."""
+        return ("probability",)
+
+    def settings(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {"prior": list(self.checked().prior), "column": self.column}
+
+    @classmethod
+    def of(cls, description: Description) -> Self:
+        """From its description."""
+        a, b = description["prior"]
+        return cls((a, b), description["column"])
 
 
 @dataclass(frozen=True)
-class Categorical:
+class Categorical(Family[DirichletPosterior]):
     """x in 0..k-1 with probabilities theta ~ Dirichlet(prior, .., prior)."""
 
+    kind: ClassVar[str] = "categorical"
+    label: ClassVar[str] = "categories"
     categories: int
     prior: float = 1.0
+    column: str = "value"
 
-    def fit(
-        self, values: object, *, budget: Budget, engine: Engine, ledger: Ledger | None = None
-    ) -> ConjugateFit[DirichletPosterior]:
-        """Posterior of the probabilities."""
-        prior = _positive("prior", self.prior)
-        release, report = _fit(values, OneHot(self.categories), "categories", budget, engine, ledger)
+    def checked(self) -> Categorical:
+        """With every setting as a plain number, or one line that says what is wrong."""
+        return Categorical(OneHot(self.categories).categories, _positive("prior", self.prior), str(self.column))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The one column."""
+        return (self.column,)
+
+    @property
+    def statistic(self) -> Statistic:
+        """1 for the category."""
+        return OneHot(self.categories)
+
+    def posterior(self, release: Release) -> DirichletPosterior:
+        """Of the probabilities."""
+        prior = self.checked().prior
         counts, weights = plausible_counts(release.n, release.value, release.noise_std, prior)
-        return ConjugateFit(DirichletPosterior(weights, prior + counts), report, release)
+        return DirichletPosterior(weights, prior + counts)
+
+    def quantities(self) -> tuple[str, ...]:
+        """The probability of each category."""
+        return tuple(f"probability of {k}" for k in range(self.categories))
+
+    def settings(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        me = self.checked()
+        return {"categories": me.categories, "prior": me.prior, "column": me.column}
+
+    @classmethod
+    def of(cls, description: Description) -> Self:
+        """From its description."""
+        categories = whole("categories", description["categories"], 2, "name every category", most=1_000_000)
+        return cls(categories, description["prior"], description["column"])
 
 
 @dataclass(frozen=True)
-class PoissonRate:
+class PoissonRate(Family[ScalarPosterior]):
     """x ~ Poisson(rate), counts clipped to [0, bound], with rate ~ Gamma(shape, rate)."""
 
+    kind: ClassVar[str] = "poisson"
+    label: ClassVar[str] = "events"
     bound: float
     prior: tuple[float, float] = (0.5, 1e-3)
+    column: str = "value"
 
-    def fit(
-        self, values: object, *, budget: Budget, engine: Engine, ledger: Ledger | None = None
-    ) -> ConjugateFit[ScalarPosterior]:
-        """Posterior of the rate."""
-        shape, rate = _pair(self.prior, "shape", "rate")
-        statistic = Count(self.bound)
-        if statistic.bound < 1:
-            raise invalid("bound", "at least 1", statistic.bound, "give the most events that one client may count with")
-        release, report = _fit(values, statistic, "events", budget, engine, ledger, _EVENTS)
-        n = release.n
+    def checked(self) -> PoissonRate:
+        """With every setting as a plain number, or one line that says what is wrong."""
+        prior, bound = _pair(self.prior, "shape", "rate"), Count(self.bound).bound
+        if bound < 1:
+            raise invalid("bound", "at least 1", bound, "give the most events that one client may count with")
+        return PoissonRate(bound, prior, str(self.column))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The one column."""
+        return (self.column,)
+
+    @property
+    def statistic(self) -> Statistic:
+        """The clipped number of events."""
+        return Count(self.bound, whole=True)
+
+    def posterior(self, release: Release) -> ScalarPosterior:
+        """Of the rate."""
+        me, n = self.checked(), release.n
+        shape, rate = me.prior
         decay = np.log1p(rate / n)
         count, weights = plausible_count(
-            lambda k: _log_ways(k, shape) - k * decay, release.value[0], release.noise_std, n * statistic.bound
+            lambda k: _log_ways(k, shape) - k * decay, release.value[0], release.noise_std, n * me.bound
         )
-        law = ScalarPosterior(weights, "gamma", (shape + count, np.full(count.size, rate + n)))
-        return ConjugateFit(law, report, release)
+        return ScalarPosterior(weights, "gamma", (shape + count, np.full(count.size, rate + n)))
+
+    def quantities(self) -> tuple[str, ...]:
+        """The rate."""
+        return ("rate",)
+
+    def settings(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        me = self.checked()
+        return {"bound": me.bound, "prior": list(me.prior), "column": me.column}
+
+    @classmethod
+    def of(cls, description: Description) -> Self:
+        """From its description."""
+        shape, rate = description["prior"]
+        return cls(description["bound"], (shape, rate), description["column"])
 
 
-_YES_NO = _Domain("0 or 1", lambda v: (v == 0) | (v == 1))
-_EVENTS = _Domain("a finite whole number >= 0", lambda v: np.isfinite(v) & (v >= 0) & (v == np.floor(v)))
+__all__ = ["Bernoulli", "Categorical", "FamilyFit", "FamilyState", "Gaussian", "GaussianMean", "PoissonRate"]
+
+
+def _numbered(stem: str, count: int) -> tuple[str, ...]:
+    return tuple(f"{stem}{j}" for j in range(count))
 
 
 def _log_ways(count: Floats, prior: float) -> Floats:

@@ -40,14 +40,9 @@ def find_thresholds(
     program, which scales the noise of the search by the fourth power of the sensitivity.
     """
     about = max(2, round(float(np.exp(np.round(np.log(clients), 1)))))
-    spread = noise_spread(Population(clients) if population is None else population)
+    spread = (Population(clients) if population is None else population).spread
     rounded = float(f"{multiplier * spread:.3g}")
     return _search(about, features, rounded, formula, prior_precision, noise_precision, noise_power)
-
-
-def noise_spread(population: Population) -> float:
-    """How many times the deviation of a trusted aggregator's noise a full release has."""
-    return float(np.sqrt(population.clients / population.shares))
 
 
 @lru_cache(maxsize=1024)

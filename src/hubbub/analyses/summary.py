@@ -1,19 +1,17 @@
-"""The fitted regression as a table, and as ArviZ's InferenceData."""
+"""A posterior as a table, and the draws of a regression as ArviZ's InferenceData."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from hubbub.analyses.posterior import LinearPosterior
 from hubbub.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from hubbub.estimators.linear_regression import PrivateLinearRegression
+from hubbub.privacy import PrivacyReport
 
 
 @dataclass(frozen=True)
@@ -52,12 +50,10 @@ def _probability(value: float | None) -> str:
     return " " * 6 if value is None else f"{value:>6.2f}"
 
 
-def summary_of(model: PrivateLinearRegression, level: float) -> Summary:
-    """Coefficients, intercept (if there is one) and residual deviation."""
-    p = model.privacy_
-    kind = f"{p.budget}-differentially private" if p.is_guarantee else "NOT A GUARANTEE (see privacy_)"
-    rows = posterior_rows(model.posterior_, feature_names(model), level)
-    return Summary(tuple(rows), level, f"n = {p.rounds[-1].release.n}; {kind}")
+def note_on(report: PrivacyReport) -> str:
+    """One line below a table: how many samples, and what is promised."""
+    kind = f"{report.budget}-differentially private" if report.is_guarantee else "NOT A GUARANTEE (see privacy_)"
+    return f"n = {report.rounds[-1].release.n}; {kind}"
 
 
 def posterior_rows(posterior: LinearPosterior, names: Sequence[str], level: float) -> list[dict[str, Any]]:
@@ -83,22 +79,15 @@ def posterior_rows(posterior: LinearPosterior, names: Sequence[str], level: floa
     return rows
 
 
-def to_arviz(model: PrivateLinearRegression) -> Any:
+def to_arviz(posterior: LinearPosterior, names: Sequence[str]) -> Any:
     """Posterior draws: of a sampled posterior its chains, of a closed form independent draws as one chain."""
     try:
         import arviz
     except ImportError:
         raise InvalidInput("to_arviz needs the package arviz, got none; run: pip install 'hubbub[arviz]'") from None
-    posterior = model.posterior_
     chains = posterior.sample_all(1000, 0)[None] if posterior.chains is None else posterior.chains
     variables = {"beta": chains[..., :-2], "intercept": chains[..., -2], "sigma": np.sqrt(chains[..., -1])}
-    labels: dict[str, Any] = {"coords": {"feature": feature_names(model)}, "dims": {"beta": ["feature"]}}
+    labels: dict[str, Any] = {"coords": {"feature": list(names)}, "dims": {"beta": ["feature"]}}
     if int(arviz.__version__.split(".")[0]) >= 1:
         return arviz.from_dict({"posterior": variables}, **labels)
     return arviz.from_dict(posterior=variables, **labels)
-
-
-def feature_names(model: PrivateLinearRegression) -> list[str]:
-    """The columns' names, or x0, x1, .. where the data had none."""
-    numbered = [f"x{j}" for j in range(model.n_features_in_)]
-    return [str(name) for name in getattr(model, "feature_names_in_", numbered)]

@@ -5,17 +5,14 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from hubbub.analyses.posterior import LinearPosterior, NormalPosterior
+from hubbub.analyses.summary import posterior_rows
 from hubbub.arrays import Floats
 from hubbub.errors import InvalidInput
-from hubbub.estimators.summary import posterior_rows
-
-if TYPE_CHECKING:
-    from hubbub.estimators.linear_regression import PrivateLinearRegression
 
 FORMAT = "hubbub linear regression 2"
 INTERVALS = {
@@ -37,12 +34,6 @@ class StoredModel:
     privacy: dict[str, object]
     intervals: str = ""
 
-    @classmethod
-    def of(cls, model: PrivateLinearRegression, names: list[str], target: str) -> StoredModel:
-        """The storable part of a fitted estimator."""
-        kind = "shrinkage" if model.posterior == "shrinkage" else model.method
-        return cls(names, target, model.posterior_, model.privacy_.as_dict(), INTERVALS[kind])
-
     @property
     def mean(self) -> Floats:
         """Posterior mean of the coefficients."""
@@ -58,9 +49,9 @@ class StoredModel:
             )
         }
 
-    def rows(self) -> list[dict[str, Any]]:
-        """Coefficients, intercept (if there is one) and residual deviation, each with its 90 % interval."""
-        return posterior_rows(self.posterior, self.names, 0.9)
+    def rows(self, level: float = 0.9) -> list[dict[str, Any]]:
+        """Coefficients, intercept (if there is one) and residual deviation, each with its interval."""
+        return posterior_rows(self.posterior, self.names, level)
 
     def summary(self) -> dict[str, object]:
         """Plain values for JSON."""

@@ -1,4 +1,4 @@
-"""study.toml, as an analyst writes it: every entry checked before anybody is asked or anything is written."""
+"""Read study.toml, and check each of its entries before any Compute is asked or any file is written."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST_DAYS = 3650
 
 
 def read_toml(source: Path) -> dict[str, Any]:
-    """The file's entries, none missing and none unknown."""
+    """Read the file's entries, of which none may be missing and none unknown."""
     try:
         content = tomllib.loads(source.read_text())
     except OSError as error:
@@ -38,7 +38,10 @@ def read_toml(source: Path) -> dict[str, Any]:
 
 
 def read_parties(content: Mapping[str, Any]) -> dict[str, int]:
-    """`clients = 200` are client-1 .. client-200 with one sample each; `parties` names them with their samples."""
+    """Return the number of samples of each client, by name.
+
+    `clients = 200` stands for client-1 to client-200 with one sample each; `parties` names them with their samples.
+    """
     if ("clients" in content) == ("parties" in content):
         raise InvalidInput("study must have clients (a number) or parties (name = samples), one of the two")
     if "clients" in content:
@@ -52,14 +55,14 @@ def read_parties(content: Mapping[str, Any]) -> dict[str, int]:
 
 
 def read_population(content: Mapping[str, Any], samples: Mapping[str, int]) -> Population:
-    """Who takes part, and how many of them may be missing (`dropouts`) or collude (`colluders`; `tolerate`: both)."""
+    """Return who takes part, with how many may be missing (`dropouts`) or collude (`colluders`; `tolerate`: both)."""
     missing, false = covered(content.get("tolerate", 0), content.get("dropouts"), content.get("colluders"))
     unit, largest = content.get("unit", "sample"), max(samples.values(), default=1)
     return Population(len(samples), missing, false, sum(samples.values()), largest, unit)
 
 
 def read_seconds(content: Mapping[str, Any]) -> float:
-    """Until when the study runs, from now."""
+    """Return how long the study runs from now on, in seconds."""
     days = content.get("days", 7)
     number = isinstance(days, int | float) and not isinstance(days, bool)
     if not number or not (math.isfinite(days) and 0 < days <= _MOST_DAYS):
@@ -68,7 +71,7 @@ def read_seconds(content: Mapping[str, Any]) -> float:
 
 
 def read_plan(model: Any) -> RegressionPlan:
-    """The regression that the study computes."""
+    """Return the regression that the study computes."""
     if not isinstance(model, dict) or not isinstance(model.get("features", []), list):
         raise InvalidInput(
             "model must be a table with a list of features, got another; see `hubbub study create --help`"

@@ -1,0 +1,76 @@
+"""The one driver of every analysis: plan, charge, then ask, sum and tell until the result can be made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from hubbub.errors import NOTHING_RELEASED, invalid
+from hubbub.events import Entry
+from hubbub.privacy import GAUSSIAN, Budget, Ledger, current_ledger
+from hubbub.protocols import Analysis, Engine, Mechanism, Plan
+
+State = TypeVar("State")
+Found = TypeVar("Found")
+
+
+def run(
+    analysis: Analysis[State, Found],
+    rows: Any,
+    engine: Engine,
+    budget: Budget,
+    ledger: Ledger | None = None,
+    *,
+    mechanism: Mechanism = GAUSSIAN,
+    tick: Callable[[int], object] | None = None,
+) -> Found:
+    """Run all rounds of an analysis over the rows, and return what it finds.
+
+    Parameters
+    ----------
+    analysis : what to ask for; it never sees a row.
+    rows : whatever the engine takes: an array with a row for each sample, a table in a cluster.
+    engine : where the roles run.
+    budget : what all rounds together may spend.
+    ledger : a total budget over several runs, charged for all rounds before the first one; by default that of an
+        enclosing `with Ledger(...)`. What certainly was not released is given back.
+    mechanism : the law of the noise; its amount follows from the budget.
+    tick : called with the number of each round that is done.
+
+    Raises InvalidInput for a bad value, BudgetExceeded where the ledger does not cover the run (nothing is released
+    then), and RoundRefused where a round had to be refused.
+
+    For example: `run(Bernoulli(), answers[:, None], LocalEngine(), Budget(1.0, 1e-5))`.
+    """
+    if not isinstance(budget, Budget):
+        raise invalid("budget", "a Budget", repr(budget), "use Budget(epsilon=1.0, delta=1e-5)")
+    held = engine.hold(rows)
+    plan = analysis.plan(budget, engine.population(held.shape[0]), mechanism)
+    state, account = analysis.start(plan), _Account(plan, current_ledger() if ledger is None else ledger)
+    done = 0
+    try:
+        while (spec := analysis.ask(state)) is not None:
+            release = engine.private_sum(held, spec)
+            done += 1
+            state = analysis.tell(state, release)
+            if tick is not None:
+                tick(done)
+    except NOTHING_RELEASED:
+        account.settle_for(done)
+        raise
+    return analysis.result(state)
+
+
+class _Account:
+    """A run's charge: for all its rounds at first, for those that were released where it ends early."""
+
+    def __init__(self, plan: Plan, ledger: Ledger | None) -> None:
+        self._plan, self._ledger = plan, ledger
+        self._charged: tuple[Entry, ...] = plan.cost(plan.count)
+        if ledger is not None:
+            ledger.charge_entries(self._charged)
+
+    def settle_for(self, rounds: int) -> None:
+        """Put the cost of the first so many rounds in place of what was charged."""
+        if self._ledger is not None:
+            self._ledger.exchange(self._charged, self._plan.cost(rounds))

@@ -1,0 +1,1 @@
+"""The commands of `hubbub bench`, one module each."""

@@ -1,0 +1,1 @@
+"""The commands of `hubbub compute`, one module each."""

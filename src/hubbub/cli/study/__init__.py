@@ -1,0 +1,1 @@
+"""The commands of `hubbub study`, one module each: the analyst's side of a study between parties."""
