@@ -20,7 +20,7 @@ import numpy as np
 
 from hubbub.arrays import Floats
 from hubbub.errors import whole
-from hubbub.privacy import Gaussian, Population
+from hubbub.privacy import Population, gaussian_round
 from hubbub.protocols import RoundSpec
 from hubbub.randomness import Randomness
 from hubbub.roles import contribute
@@ -185,7 +185,7 @@ class _Load:
 
 
 def _spec(setting: Setting) -> RoundSpec:
-    return RoundSpec("bench", Means((1.0,) * setting.dimension), Gaussian(1.0))
+    return gaussian_round(Means((1.0,) * setting.dimension), 1.0, "bench")
 
 
 def _register_at_first(analyst: Analyst, tokens: dict[str, tuple[bytes, int]]) -> None:
