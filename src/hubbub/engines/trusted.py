@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from hubbub.arrays import Floats, number_rows
-from hubbub.engines.settings import AGGREGATOR
 from hubbub.population import Population, TrustedPopulation
 from hubbub.protocols import Engine, NoiseLaw, Protection, Release, RoundNoise, RoundSpec
 from hubbub.randomness import Randomness
 from hubbub.roles import Outside, RoundPlan, settle_round, vectors_of
+from hubbub.settings import AGGREGATOR
 from hubbub.statistics import warn_outside
 
 _CHUNK_ROWS = 4096

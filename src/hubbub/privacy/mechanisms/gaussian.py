@@ -76,7 +76,7 @@ class Gaussian(Mechanism):
 
     def describe(self) -> dict[str, object]:
         """Name and multiplier, for the round's record."""
-        return {"mechanism": NAME, "noise_multiplier": self.noise_multiplier}
+        return {"mechanism": NAME, "noise_multiplier": float(self.noise_multiplier)}
 
     @classmethod
     def of(cls, description: Description) -> Self:
