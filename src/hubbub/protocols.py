@@ -157,6 +157,11 @@ class Mechanism(Protocol):
         """
         ...
 
+    @property
+    def reservation(self) -> str | None:
+        """What the figures of this law take for granted, in words for the privacy report; None where nothing."""
+        return None
+
     def describe(self) -> dict[str, object]:
         """What goes into a round's record: the field `mechanism` and its amount. `of` builds the same from it."""
         ...
