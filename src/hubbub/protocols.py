@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -339,6 +339,7 @@ class Rows(Protocol):
         ...
 
 
+@runtime_checkable
 class Engine(Protocol):
     """Runs the roles somewhere; an analysis only ever sees the Release.
 
