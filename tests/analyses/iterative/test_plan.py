@@ -8,16 +8,28 @@ import pytest
 from dp_accounting.pld import PLDAccountant
 from scipy.stats import norm
 
-from hubbub.analyses.iterative.plan import epochs, make_plan
+from hubbub.analyses.iterative.plan import Schedule, epochs, make_plan
 from hubbub.errors import BudgetExceeded, InvalidInput
-from hubbub.privacy import Budget, GaussianEvent, Ledger, SampledGaussianEvent, epsilon_spent, fits, noise_multiplier
+from hubbub.privacy import (
+    GAUSSIAN,
+    Budget,
+    GaussianEvent,
+    Ledger,
+    Population,
+    SampledGaussianEvent,
+    epsilon_spent,
+    fits,
+    noise_multiplier,
+)
+from hubbub.statistics import Count
 
 BUDGET = Budget(1.0, 1e-5)
 REPLACE_ONE = dp_accounting.NeighboringRelation.REPLACE_ONE
 
 
 def plan_of(steps=100, batch=None, selection="self", multiplier=None, clients=1000, budget=BUDGET):
-    return make_plan(clients, steps, batch, selection, budget, multiplier, np.random.default_rng(0))
+    schedule = Schedule(steps=steps, batch=batch, selection=selection, noise_multiplier=multiplier)
+    return make_plan(schedule, budget, Population(clients), GAUSSIAN, "steps", lambda probability: Count(1.0))
 
 
 @pytest.mark.parametrize(("steps", "batch"), [(100, 100), (30, 500)])
