@@ -9,7 +9,7 @@ import numpy as np
 from common import Cell, best_of, cell_from_arguments, make_rows, report
 
 from hubbub.engines import LocalEngine
-from hubbub.privacy import Release
+from hubbub.privacy import Release, gaussian_round
 from hubbub.statistics import Means
 
 NOISE_MULTIPLIER = 1.0
@@ -18,7 +18,7 @@ STANDARD_DEVIATIONS = 8.0  # an error beyond that is no noise
 
 
 def total(rows: np.ndarray, engine: LocalEngine) -> Release:
-    return engine.private_sum(rows, Means((1.0,) * rows.shape[1]), NOISE_MULTIPLIER)
+    return engine.private_sum(rows, gaussian_round(Means((1.0,) * rows.shape[1]), NOISE_MULTIPLIER))
 
 
 def measure(engine: LocalEngine, cell: Cell, rows: np.ndarray) -> dict[str, float]:

@@ -43,7 +43,7 @@ __all__ = [
     "Analysis", "Budget", "BudgetExceeded", "Description", "Engine", "Entry", "Event", "Floats", "GaussianEvent",
     "Grid", "HubbubError", "InvalidInput", "Mechanism", "NoiseLaw", "OneByOne", "Plan", "Population", "Protection",
     "Randomness", "Release", "Result", "RoundNoise", "RoundRefused", "RoundSpec", "Rows", "SampledGaussianEvent",
-    "SecureSum", "Setting", "Share", "Statement", "Statistic", "Steps", "Tally", "Trust", "UntrustworthyWarning",
+    "SecureSum", "Setting", "Share", "Statement", "Statistic", "Steps", "Table", "Tally", "Trust", "UntrustworthyWarning",
     "Words", "invalid", "whole",
 ]  # fmt: skip
 
@@ -156,6 +156,11 @@ class Mechanism(Protocol):
         round on their own and compares, so the same arguments must give the same noise everywhere.
         """
         ...
+
+    @property
+    def reservation(self) -> str | None:
+        """What the figures of this law take for granted, in words for the privacy report; None where nothing."""
+        return None
 
     def describe(self) -> dict[str, object]:
         """What goes into a round's record: the field `mechanism` and its amount. `of` builds the same from it."""
@@ -330,12 +335,31 @@ class RoundSpec:
         return self.mechanism.event(self.statistic.probability)
 
 
+@runtime_checkable
 class Rows(Protocol):
     """Rows as an engine holds them: in memory, in a cluster, on other machines."""
 
     @property
     def shape(self) -> tuple[int, int]:
         """(samples, columns)."""
+        ...
+
+
+@runtime_checkable
+class Table(Rows, Protocol):
+    """Rows that stay where they are and are known by the names of their columns, such as those of a cluster."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        ...
+
+    def select(self, columns: Sequence[str]) -> Table:
+        """The same rows with these columns, in this order."""
+        ...
+
+    def engine(self) -> Engine:
+        """An engine that runs where the rows are, for users who name none."""
         ...
 
 
@@ -470,3 +494,11 @@ class Analysis(Protocol[State, ResultT]):
     def of(cls, description: Description) -> Self:
         """The analysis that describes itself so, or InvalidInput (KeyError, TypeError and ValueError will do)."""
         ...
+
+    @classmethod
+    def written(cls, settings: Mapping[str, Any]) -> Self:
+        """The analysis that an analyst writes down in study.toml: the entries of [analysis] without its kind.
+
+        By default they are the keywords of the class.
+        """
+        return cls(**settings)

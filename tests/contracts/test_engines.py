@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from hubbub.statistics.base import Statistic
 from scipy import stats
 
 from conftest import FALSE_ALARM
@@ -15,6 +16,7 @@ from hubbub.engines import LocalEngine, TrustedAggregator
 from hubbub.engines.network import NetworkEngine
 from hubbub.engines.spark.engine import SparkEngine
 from hubbub.errors import InvalidInput, OutOfDomainWarning
+from hubbub.privacy import gaussian_round
 from hubbub.statistics import (
     Ball,
     Box,
@@ -30,7 +32,6 @@ from hubbub.statistics import (
     Stacked,
     install,
 )
-from hubbub.statistics.base import Statistic
 from spark_support import shared_session
 
 ENGINES: dict[str, Callable[[int | None], Engine]] = {
@@ -90,7 +91,7 @@ def make(request: pytest.FixtureRequest) -> Callable[[int | None], Engine]:
 def test_without_noise_the_sum_is_exact_to_the_grid(make, name: str, rng: np.random.Generator):
     statistic = STATISTICS[name]
     rows = rows_for(statistic, rng)
-    release = make(None).private_sum(rows, statistic, 0.0)
+    release = make(None).private_sum(rows, gaussian_round(statistic, 0.0))
     assert release.value.shape == (statistic.dimension,)
     bits = release.protection.fraction_bits
     tolerance = 1e-9 if bits is None else N * 2.0**-bits
@@ -100,7 +101,7 @@ def test_without_noise_the_sum_is_exact_to_the_grid(make, name: str, rng: np.ran
 
 def test_release_carries_what_its_guarantee_depends_on(make, rng: np.random.Generator):
     statistic = STATISTICS["means"]
-    release = make(None).private_sum(rows_for(statistic, rng), statistic, 2.5)
+    release = make(None).private_sum(rows_for(statistic, rng), gaussian_round(statistic, 2.5))
     p = release.protection
     assert release.event.noise_multiplier == 2.5
     assert (release.n, release.dropouts) == (N, 0)
@@ -122,7 +123,7 @@ def test_noise_has_the_stated_standard_deviation(make, rng: np.random.Generator)
     statistic = Means((1.0,) * (1000 // rounds))
     rows = rows_for(statistic, rng, n=12)
     exact = statistic.vectors(rows).sum(axis=0)
-    releases = [engine.private_sum(rows, statistic, 3.0) for _ in range(rounds)]
+    releases = [engine.private_sum(rows, gaussian_round(statistic, 3.0)) for _ in range(rounds)]
     z = np.concatenate([(r.value - exact) / r.noise_std for r in releases])
     low, high = stats.chi2(z.size).interval(1 - FALSE_ALARM)
     assert low < np.sum(z**2) < high
@@ -132,17 +133,20 @@ def test_noise_has_the_stated_standard_deviation(make, rng: np.random.Generator)
 def test_seed_reproduces_and_is_reported(make, rng: np.random.Generator):
     statistic = STATISTICS["count"]
     rows = rows_for(statistic, rng)
-    first, second = (make(5).private_sum(rows, statistic, 1.0) for _ in range(2))
+    first, second = (make(5).private_sum(rows, gaussian_round(statistic, 1.0)) for _ in range(2))
     assert (first.value == second.value).all()
     assert not first.protection.secure_generator
-    other = make(6).private_sum(rows, statistic, 1.0)
+    other = make(6).private_sum(rows, gaussian_round(statistic, 1.0))
     assert (first.value != other.value).any()
 
 
 def test_one_engine_never_draws_the_same_noise_twice(make, rng: np.random.Generator):
     statistic, engine = STATISTICS["count"], make(5)
     rows = rows_for(statistic, rng)
-    assert engine.private_sum(rows, statistic, 1.0).value != engine.private_sum(rows, statistic, 1.0).value
+    assert (
+        engine.private_sum(rows, gaussian_round(statistic, 1.0)).value
+        != engine.private_sum(rows, gaussian_round(statistic, 1.0)).value
+    )
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
@@ -151,26 +155,28 @@ def test_what_is_not_finite_counts_as_zero_and_whoever_runs_it_is_told(make, val
     zero = rows.copy()
     rows[4, 1], zero[4] = value, 0.0
     with pytest.warns(OutOfDomainWarning, match="must be finite numbers to count, got 1 of"):
-        found = make(None).private_sum(rows, STATISTICS["means"], 0.0)
+        found = make(None).private_sum(rows, gaussian_round(STATISTICS["means"], 0.0))
     assert found.n == N
-    np.testing.assert_array_equal(found.value, make(None).private_sum(zero, STATISTICS["means"], 0.0).value)
+    np.testing.assert_array_equal(
+        found.value, make(None).private_sum(zero, gaussian_round(STATISTICS["means"], 0.0)).value
+    )
 
 
 def test_wrong_shapes_are_refused(make):
     with pytest.raises(InvalidInput, match="rows must be an array with 3 columns, got rows=2 columns"):
-        make(None).private_sum(np.zeros((10, 2)), STATISTICS["means"], 1.0)
+        make(None).private_sum(np.zeros((10, 2)), gaussian_round(STATISTICS["means"], 1.0))
     with pytest.raises(InvalidInput, match="rows must be a two-dimensional array"):
-        make(None).private_sum(np.zeros(10), STATISTICS["means"], 1.0)
+        make(None).private_sum(np.zeros(10), gaussian_round(STATISTICS["means"], 1.0))
 
 
 def test_too_few_clients_are_refused(make):
     with pytest.raises(InvalidInput, match="clients must be a whole number >= 2"):
-        make(None).private_sum(np.zeros((1, 3)), STATISTICS["means"], 1.0)
+        make(None).private_sum(np.zeros((1, 3)), gaussian_round(STATISTICS["means"], 1.0))
 
 
 def test_data_is_left_alone(make, rng: np.random.Generator):
     for statistic in STATISTICS.values():
         rows = rows_for(statistic, rng)
         before = rows.copy()
-        make(None).private_sum(rows, statistic, 1.0)
+        make(None).private_sum(rows, gaussian_round(statistic, 1.0))
         assert (rows == before).all()

@@ -11,6 +11,7 @@ from scipy import stats
 from conftest import FALSE_ALARM
 from contracts.test_engines import ENGINES, NETWORK, ON_NODES, N
 from hubbub import Engine, InvalidInput
+from hubbub.privacy import gaussian_round
 from hubbub.statistics import Clipped, Program, install, statistic_from
 
 CLIP = 0.8
@@ -56,12 +57,12 @@ def test_sum_of_clipped_gradients_is_exact_to_the_grid_and_has_the_stated_noise(
     statistic, engine = Clipped(program, state, CLIP), make(1)
     by_hand = rows[:, :-1] * (rows[:, -1] - 1 / (1 + np.exp(-rows[:, :-1] @ state)))[:, None]
     by_hand *= np.minimum(1, CLIP / np.linalg.norm(by_hand, axis=1))[:, None]
-    release = engine.private_sum(rows, statistic, 0.0)
+    release = engine.private_sum(rows, gaussian_round(statistic, 0.0))
     bits = release.protection.fraction_bits
     tolerance = 1e-9 if bits is None else N * 2.0**-bits
     np.testing.assert_allclose(release.value, statistic.vectors(rows).sum(axis=0), atol=tolerance)
     np.testing.assert_allclose(release.value, by_hand.sum(axis=0), atol=1e-5)  # JAX computes in 32 bits
-    noisy = engine.private_sum(rows, statistic, 5.0)
+    noisy = engine.private_sum(rows, gaussian_round(statistic, 5.0))
     z = (noisy.value - release.value) / noisy.noise_std
     assert np.sum(z**2) < stats.chi2(3).isf(FALSE_ALARM)
     assert noisy.protection.sensitivity >= 2 * CLIP
@@ -71,8 +72,8 @@ def test_coins_are_flipped_on_every_engine(make, program, rng):
     """All clients send; about half count. Without noise the sum is one of the 2^N partial sums, not the whole one."""
     rows, state = rows_and_state(rng)
     engine = make(3)
-    release = engine.private_sum(rows, Clipped(program, state, CLIP, probability=0.5), 0.0)
-    again = engine.private_sum(rows, Clipped(program, state, CLIP, probability=0.5), 0.0)
+    release = engine.private_sum(rows, gaussian_round(Clipped(program, state, CLIP, probability=0.5), 0.0))
+    again = engine.private_sum(rows, gaussian_round(Clipped(program, state, CLIP, probability=0.5), 0.0))
     whole = Clipped(program, state, CLIP).vectors(rows).sum(axis=0)
     assert release.n == N
     assert not np.allclose(release.value, whole)

@@ -19,6 +19,7 @@ import numpy as np
 from hubbub.engines.spark.engine import SparkEngine
 from hubbub.engines.spark.session import local_session
 from hubbub.engines.spark.table import SparkTable
+from hubbub.privacy import gaussian_round
 from hubbub.statistics import Means
 
 FOLDER = Path(sys.argv[1])
@@ -49,7 +50,7 @@ def run() -> dict[str, object]:
     session = local_session("local-cluster[2,1,1024]")
     rows = session.sparkContext.parallelize(range(4), 4).mapPartitionsWithIndex(marks)
     table = SparkTable(rows, ("mark",), clients=20)
-    release = SparkEngine(session=session, computes=3).private_sum(table, Means((2.0**20,)), 0.0)
+    release = SparkEngine(session=session, computes=3).private_sum(table, gaussian_round(Means((2.0**20,)), 0.0))
     ran = Counter(path.name.split("-")[0] for path in FOLDER.iterdir())
     return {"value": release.value.tolist(), "n": release.n, "attempts": ran}
 

@@ -15,16 +15,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hubbub.analyses.linear.scaled import fit_scaled
 from scipy import stats
 
 from conftest import FALSE_ALARM
-from hubbub.analyses.linear.scaled import fit_scaled
 from hubbub.engines import LocalEngine, spark
 from hubbub.engines.spark.engine import SparkEngine, only_record, summed, tree_widths
 from hubbub.engines.spark.table import SparkTable
 from hubbub.engines.spark.task import Record, ShareOut, added
 from hubbub.errors import InvalidInput, OutOfDomainWarning, RoundRefused
 from hubbub.estimators.linear_regression import PrivateLinearRegression
+from hubbub.privacy import gaussian_round
 from hubbub.securesum import combine
 from hubbub.statistics import Box, Means
 from spark_support import shared_session
@@ -47,7 +48,7 @@ def blocks_of(session, rows: np.ndarray, partitions: int, size: int = 3):
 
 @pytest.mark.parametrize("partitions", [1, 2, 7, 30])
 def test_every_client_is_counted_once_however_the_rows_are_cut(session, partitions: int):
-    release = SparkEngine(session=session, partitions=partitions).private_sum(ROWS, MARKS, 0.0)
+    release = SparkEngine(session=session, partitions=partitions).private_sum(ROWS, gaussian_round(MARKS, 0.0))
     assert release.value.tolist() == [2.0**20 - 1]
     assert (release.n, release.dropouts) == (20, 0)
     assert release.protection.setting == "one Spark cluster"
@@ -56,7 +57,7 @@ def test_every_client_is_counted_once_however_the_rows_are_cut(session, partitio
 def test_a_tree_of_many_levels_adds_every_record_once(session, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(spark, "FAN_IN", 2)
     assert tree_widths(8) == [4, 2, 1]
-    release = SparkEngine(session=session).private_sum(blocks_of(session, ROWS, 6), MARKS, 0.0)
+    release = SparkEngine(session=session).private_sum(blocks_of(session, ROWS, 6), gaussian_round(MARKS, 0.0))
     assert release.value.tolist() == [2.0**20 - 1]
 
 
@@ -97,7 +98,9 @@ def test_a_task_that_fails_at_its_end_is_run_again_and_counts_once(session, tmp_
             raise OSError("the disk is gone")
 
     rows = blocks_of(session, ROWS, 3).mapPartitionsWithIndex(fails_once)
-    release = SparkEngine(session=session).private_sum(SparkTable(rows, ("mark",), clients=20), MARKS, 0.0)
+    release = SparkEngine(session=session).private_sum(
+        SparkTable(rows, ("mark",), clients=20), gaussian_round(MARKS, 0.0)
+    )
     assert release.value.tolist() == [2.0**20 - 1]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["0-0", "0-1", "1-0", "2-0", "2-1"]
 
@@ -118,9 +121,7 @@ def test_no_attempt_repeats_the_noise_of_another():
     """600 attempts at one partition: their noise is independent, with the stated deviation (FALSE_ALARM)."""
     plan = SparkEngine().plan(Means((1.0,)), 2.0, 6)
     task = ShareOut(plan, 2, "auto", None)
-    noise = [
-        plan.grid.decode(combine(task.record(0, [np.zeros((6, 1))]).words.reshape(2, 1)))[0] for _ in range(600)
-    ]
+    noise = [plan.grid.decode(combine(task.record(0, [np.zeros((6, 1))]).words.reshape(2, 1)))[0] for _ in range(600)]
     assert len(set(noise)) == 600
     low, high = stats.chi2(600).interval(1 - FALSE_ALARM)
     assert low < np.sum(np.square(noise)) / (6 * plan.mechanism.sigma_client**2) < high
@@ -150,7 +151,7 @@ def test_a_killed_executor_takes_nothing_and_adds_nothing(tmp_path: Path):
 def test_seed_repeats_a_simulation_and_a_retried_task(session):
     def values(seed: int, partitions: int) -> list[float]:
         engine = SparkEngine(session=session, seed=seed, partitions=partitions)
-        return [engine.private_sum(ROWS, MARKS, 1.0).value[0] for _ in range(2)]
+        return [engine.private_sum(ROWS, gaussian_round(MARKS, 1.0)).value[0] for _ in range(2)]
 
     assert values(1, 2) == values(1, 2)
     assert len({*values(1, 2), *values(2, 2), *values(1, 3)}) == 6
@@ -170,7 +171,7 @@ def test_seed_repeats_a_simulation_and_a_retried_task(session):
 def test_a_number_of_clients_that_changed_is_refused(session, claimed: int, tolerated: int, reason: str):
     table = SparkTable(blocks_of(session, ROWS, 2), ("mark",), clients=claimed)
     with pytest.raises(RoundRefused, match="got 20;") as caught:
-        SparkEngine(session=session, tolerate=tolerated).private_sum(table, MARKS, 1.0)
+        SparkEngine(session=session, tolerate=tolerated).private_sum(table, gaussian_round(MARKS, 1.0))
     assert caught.value.reason == reason
 
 
@@ -198,10 +199,12 @@ def test_parquet_csv_frame_and_blocks_give_the_same_sum(session, tmp_path: Path,
         blocks_of(session, rows, 4),
     ]
     for source in sources:
-        np.testing.assert_allclose(engine.private_sum(source, statistic, 0.0).value, expected, atol=1e-5)
+        np.testing.assert_allclose(
+            engine.private_sum(source, gaussian_round(statistic, 0.0)).value, expected, atol=1e-5
+        )
     table = SparkTable.read(tmp_path / "rows", ["n", "length.cm"], session=session)
     assert table.shape == (50, 2)
-    value = engine.private_sum(table, Means((1.0,) * 2), 0.0).value
+    value = engine.private_sum(table, gaussian_round(Means((1.0,) * 2), 0.0)).value
     np.testing.assert_allclose(value, expected[[2, 0]], atol=1e-5)
 
 
@@ -209,7 +212,7 @@ def test_whole_numbers_decimals_and_truth_values_are_numbers(session):
     frame = session.sql(
         "select id as i, id > 2 as b, cast(id as decimal(10,2)) as d, cast(id as string) as s from range(6)"
     )
-    value = SparkEngine(session=session).private_sum(frame, Means((10.0,) * 4), 0.0).value
+    value = SparkEngine(session=session).private_sum(frame, gaussian_round(Means((10.0,) * 4), 0.0)).value
     np.testing.assert_allclose(value, [15, 3, 15, 15], atol=1e-6)
 
 
@@ -223,7 +226,7 @@ def test_a_row_with_a_bad_cell_counts_as_zero_also_after_steps(session, tmp_path
     (tmp_path / "rows.csv").write_text(BAD_CELLS[name])
     table = SparkTable.read(tmp_path / "rows.csv", session=session).map(lambda rows: np.clip(rows, 0, 9) + 1, 2)
     with pytest.warns(OutOfDomainWarning, match="got 1 of 2 that are not; each of them counts as zero"):
-        release = SparkEngine(session=session).private_sum(table, Means((9.0, 9.0)), 0.0)
+        release = SparkEngine(session=session).private_sum(table, gaussian_round(Means((9.0, 9.0)), 0.0))
     assert release.value.tolist() == [2.0, 3.0]
 
 
@@ -232,7 +235,7 @@ def test_a_ragged_row_is_refused_in_one_line(session, tmp_path: Path, content: s
     (tmp_path / "rows.csv").write_text(content)
     table = SparkTable.read(tmp_path / "rows.csv", session=session)
     with pytest.raises(RoundRefused, match=r"Malformed CSV record: 1.*; nothing was released") as caught:
-        SparkEngine(session=session).private_sum(table, Means((1.0, 1.0)), 1.0)
+        SparkEngine(session=session).private_sum(table, gaussian_round(Means((1.0, 1.0)), 1.0))
     assert "\n" not in str(caught.value)
 
 
@@ -244,7 +247,7 @@ def test_a_bad_number_in_parquet_or_in_a_block_counts_as_zero(session, tmp_path:
     engine, statistic = SparkEngine(session=session), Means((1.0, 1.0))
     for table in (SparkTable.read(tmp_path / "rows.parquet", session=session), blocks_of(session, rows, 2, size=10)):
         with pytest.warns(OutOfDomainWarning, match="got 1 of 50 that are not"):
-            assert engine.private_sum(table, statistic, 0.0).value.tolist() == [49.0, 49.0]
+            assert engine.private_sum(table, gaussian_round(statistic, 0.0)).value.tolist() == [49.0, 49.0]
 
 
 def test_tables_that_do_not_fit_are_one_line(session, tmp_path: Path):
@@ -252,15 +255,15 @@ def test_tables_that_do_not_fit_are_one_line(session, tmp_path: Path):
     table = SparkTable.read(tmp_path / "rows.parquet", session=session)
     engine = SparkEngine(session=session)
     with pytest.raises(InvalidInput, match="column when must hold numbers, got date; convert it or leave it out"):
-        engine.private_sum(table, Means((1.0, 1.0)), 1.0)
+        engine.private_sum(table, gaussian_round(Means((1.0, 1.0)), 1.0))
     with pytest.raises(InvalidInput, match="rows must be an array with 3 columns, got rows=2 columns"):
-        engine.private_sum(table, Means((1.0,) * 3), 1.0)
+        engine.private_sum(table, gaussian_round(Means((1.0,) * 3), 1.0))
     with pytest.raises(InvalidInput, match="rows must be an array with 1 columns, got rows=2 columns"):
-        engine.private_sum(blocks_of(session, np.ones((9, 2)), 2), MARKS, 1.0)
+        engine.private_sum(blocks_of(session, np.ones((9, 2)), 2), gaussian_round(MARKS, 1.0))
     with pytest.raises(InvalidInput, match="column must be one of a, when, got column=b"):
         table.select(["b"])
     with pytest.raises(InvalidInput, match="clients must be a whole number >= 2, got clients=1"):
-        engine.private_sum(session.range(1).selectExpr("id as mark"), MARKS, 1.0)
+        engine.private_sum(session.range(1).selectExpr("id as mark"), gaussian_round(MARKS, 1.0))
 
 
 @pytest.mark.parametrize(
@@ -287,7 +290,7 @@ def test_an_error_in_a_worker_is_one_line(session):
 
     table = SparkTable(blocks_of(session, ROWS, 1), ("mark",), clients=20).map(wrong, 1)
     with pytest.raises(RoundRefused, match="^a Spark job failed: ValueError: three of these are too many; nothing was"):
-        SparkEngine(session=session).private_sum(table, MARKS, 1.0)
+        SparkEngine(session=session).private_sum(table, gaussian_round(MARKS, 1.0))
 
 
 def test_an_array_too_large_for_the_driver_is_refused():
@@ -295,7 +298,7 @@ def test_an_array_too_large_for_the_driver_is_refused():
     with pytest.raises(
         InvalidInput, match="rows must be at most 256 MB as an array, got rows=512 MB; write them to Parquet"
     ):
-        SparkEngine().private_sum(rows, MARKS, 1.0)
+        SparkEngine().private_sum(rows, gaussian_round(MARKS, 1.0))
 
 
 # the engine as an object
@@ -321,19 +324,22 @@ def test_copies_and_pickles_work_and_share_no_noise(session):
     assert copy.deepcopy(engine) == engine
     elsewhere = pickle.loads(pickle.dumps(engine))
     assert elsewhere == engine
-    assert elsewhere.private_sum(ROWS, MARKS, 1.0).value != engine.private_sum(ROWS, MARKS, 1.0).value
+    assert (
+        elsewhere.private_sum(ROWS, gaussian_round(MARKS, 1.0)).value
+        != engine.private_sum(ROWS, gaussian_round(MARKS, 1.0)).value
+    )
 
 
 def test_progress_counts_tasks_up_to_all(session):
     told: list[tuple[int, int]] = []
     engine = SparkEngine(session=session, partitions=5, tick=lambda done, known: told.append((done, known)))
-    engine.private_sum(ROWS, MARKS, 1.0)
+    engine.private_sum(ROWS, gaussian_round(MARKS, 1.0))
     assert told == sorted(told)
     assert told[-1] == (6, 6)  # five partitions and the one task that adds them up
 
 
 def test_seeds_expanded_by_client_and_compute_give_the_same_sum(session):
-    release = SparkEngine(session=session, shares="seeds", partitions=2).private_sum(ROWS, MARKS, 0.0)
+    release = SparkEngine(session=session, shares="seeds", partitions=2).private_sum(ROWS, gaussian_round(MARKS, 0.0))
     assert release.value.tolist() == [2.0**20 - 1]
 
 
@@ -388,9 +394,7 @@ def test_what_an_estimator_cannot_do_with_a_table_is_one_line(session, options: 
 def error_of(code: str, **environment: str) -> str:
     program = f"import numpy as np\n{code}\nfrom hubbub.engines.spark.engine import SparkEngine\nfrom hubbub.statistics import Means\n"
     program += "from hubbub.errors import HubbubError\n"
-    program += (
-        "try: SparkEngine().private_sum(np.ones((5, 1)), Means((1.0,)), 1.0)\nexcept HubbubError as error: print(error)"
-    )
+    program += "try: SparkEngine().private_sum(np.ones((5, 1)), gaussian_round(Means((1.0,)), 1.0))\nexcept HubbubError as error: print(error)"
     out = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, env={**os.environ, **environment}
     )

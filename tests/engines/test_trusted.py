@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from hubbub.engines import TrustedAggregator
+from hubbub.privacy import gaussian_round
 from hubbub.statistics import Means
 
 
@@ -13,7 +14,7 @@ from hubbub.statistics import Means
 def test_what_is_released_lies_on_a_grid_that_the_noise_dwarfs(seed: int | None):
     """On doubles as they are, an event on the last bits told two neighbours apart (epsilon > 3 where 1 was claimed)."""
     rows = np.random.default_rng(0).uniform(-1, 1, (300, 4))
-    release = TrustedAggregator(seed).private_sum(rows, Means((1.0,) * 4), 1.0)
+    release = TrustedAggregator(seed).private_sum(rows, gaussian_round(Means((1.0,) * 4), 1.0))
     bits = release.protection.fraction_bits
     assert bits is not None
     steps = release.value * 2.0**bits
@@ -24,6 +25,6 @@ def test_what_is_released_lies_on_a_grid_that_the_noise_dwarfs(seed: int | None)
 
 def test_without_noise_the_sum_is_exact():
     rows = np.random.default_rng(0).uniform(-1, 1, (300, 4))
-    release = TrustedAggregator().private_sum(rows, Means((1.0,) * 4), 0.0)
+    release = TrustedAggregator().private_sum(rows, gaussian_round(Means((1.0,) * 4), 0.0))
     np.testing.assert_allclose(release.value, rows.sum(axis=0), rtol=1e-12)
     assert release.protection.fraction_bits is None

@@ -17,6 +17,7 @@ import pytest
 from hubbub.engines import LocalEngine, local
 from hubbub.engines.local.pool import POOL, Workers
 from hubbub.errors import HubbubError, InvalidInput, OutOfDomainWarning
+from hubbub.privacy import gaussian_round
 from hubbub.statistics import Means
 
 STATISTIC = Means((2.0**30, 2.0**30, 4.0))
@@ -45,24 +46,27 @@ def test_every_client_is_counted_once(workers: int, shares: str):
     ticks: list[int] = []
     engine = LocalEngine(computes=3, workers=workers, shares=shares, tick=ticks.append)
     for _ in range(2):  # the second round finds the workers warm
-        assert engine.private_sum(rows(), STATISTIC, 0.0).value.tolist() == rows().sum(axis=0).tolist()
+        assert engine.private_sum(rows(), gaussian_round(STATISTIC, 0.0)).value.tolist() == rows().sum(axis=0).tolist()
     assert sum(ticks) == 2 * N
 
 
 def test_absent_clients_are_left_out():
     engine = LocalEngine(computes=3, workers=2, tolerate=4, absent=(0, 17), lost_halfway=(N - 1,))
     expected = np.delete(rows(), [0, 17, N - 1], axis=0).sum(axis=0)
-    assert engine.private_sum(rows(), STATISTIC, 0.0).value.tolist() == expected.tolist()
+    assert engine.private_sum(rows(), gaussian_round(STATISTIC, 0.0)).value.tolist() == expected.tolist()
 
 
 def test_a_seed_gives_the_same_release_for_any_number_of_workers():
-    values = [LocalEngine(seed=7, workers=w).private_sum(rows(), STATISTIC, 1.0).value.tolist() for w in (1, 2, 3)]
+    values = [
+        LocalEngine(seed=7, workers=w).private_sum(rows(), gaussian_round(STATISTIC, 1.0)).value.tolist()
+        for w in (1, 2, 3)
+    ]
     assert values[0] == values[1] == values[2]
 
 
 def test_without_a_seed_noise_never_repeats():
     engine = LocalEngine(workers=2)
-    values = [engine.private_sum(rows(), STATISTIC, 1.0).value[2] for _ in range(5)]
+    values = [engine.private_sum(rows(), gaussian_round(STATISTIC, 1.0)).value[2] for _ in range(5)]
     assert len(set(values)) == 5
 
 
@@ -70,7 +74,7 @@ def test_noise_has_the_stated_size():
     """4000 clients in some 40 slices by 2 workers; 300 releases of 3 coordinates, within 6 standard errors."""
     engine = LocalEngine(workers=2, tolerate=10)
     exact = rows().sum(axis=0)
-    releases = [engine.private_sum(rows(), STATISTIC, 2.0) for _ in range(100)]
+    releases = [engine.private_sum(rows(), gaussian_round(STATISTIC, 2.0)) for _ in range(100)]
     z = np.concatenate([(r.value - exact) / r.noise_std for r in releases])
     assert abs(np.mean(z**2) - 1) < 6 * np.sqrt(2 / z.size)
 
@@ -78,7 +82,9 @@ def test_noise_has_the_stated_size():
 def test_threads_take_turns():
     engine, found = LocalEngine(workers=2), []
     threads = [
-        threading.Thread(target=lambda: found.append(engine.private_sum(rows(), STATISTIC, 0.0).value.tolist()))
+        threading.Thread(
+            target=lambda: found.append(engine.private_sum(rows(), gaussian_round(STATISTIC, 0.0)).value.tolist())
+        )
         for _ in range(4)
     ]
     for thread in threads:
@@ -95,8 +101,8 @@ def test_a_killed_worker_is_one_line_and_the_next_round_works():
     os.kill(victim.pid, signal.SIGKILL)
     victim.wait()
     with pytest.raises(HubbubError, match=r"worker processes must live until the round ends, .*nothing was released"):
-        engine.private_sum(rows(), STATISTIC, 0.0)
-    assert engine.private_sum(rows(), STATISTIC, 0.0).value.tolist() == rows().sum(axis=0).tolist()
+        engine.private_sum(rows(), gaussian_round(STATISTIC, 0.0))
+    assert engine.private_sum(rows(), gaussian_round(STATISTIC, 0.0)).value.tolist() == rows().sum(axis=0).tolist()
 
 
 def test_an_interrupt_ends_the_workers():
@@ -119,7 +125,7 @@ class Homemade(Means):
 
 
 def test_a_statistic_that_only_this_process_knows_stays_here():
-    release = LocalEngine(workers=2).private_sum(rows(), Homemade(STATISTIC.bounds), 0.0)
+    release = LocalEngine(workers=2).private_sum(rows(), gaussian_round(Homemade(STATISTIC.bounds), 0.0))
     assert release.value.tolist() == rows().sum(axis=0).tolist()
 
 
@@ -132,7 +138,7 @@ class Faulty(Means):
 def test_what_a_statistic_refuses_is_the_same_line(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PYTHONPATH", os.path.dirname(__file__), prepend=os.pathsep)
     with pytest.raises(InvalidInput, match="sample must be kind, got sample=unkind; be kind"):
-        LocalEngine(workers=2).private_sum(rows(), Faulty(STATISTIC.bounds), 0.0)
+        LocalEngine(workers=2).private_sum(rows(), gaussian_round(Faulty(STATISTIC.bounds), 0.0))
 
 
 def test_what_is_not_finite_counts_as_zero_and_the_parent_is_told_how_many():
@@ -140,7 +146,7 @@ def test_what_is_not_finite_counts_as_zero_and_the_parent_is_told_how_many():
     wrong[[3, 2000, 2001], 1] = np.nan
     expected = np.delete(rows(), [3, 2000, 2001], axis=0).sum(axis=0)
     with pytest.warns(OutOfDomainWarning, match=f"got 3 of {N} that are not; each of them counts as zero"):
-        found = LocalEngine(workers=2).private_sum(wrong, STATISTIC, 0.0)
+        found = LocalEngine(workers=2).private_sum(wrong, gaussian_round(STATISTIC, 0.0))
     assert found.value.tolist() == expected.tolist()
 
 

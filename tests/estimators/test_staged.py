@@ -6,10 +6,11 @@ import json
 
 import numpy as np
 import pytest
+from hubbub.estimators.staged import RegressionPlan
 
 from hubbub import Budget, LocalEngine, PrivateLinearRegression
 from hubbub.errors import InvalidInput
-from hubbub.estimators.staged import RegressionPlan
+from hubbub.privacy import gaussian_round
 from hubbub.statistics.preparation import prepare
 
 BUDGET = Budget(2.0, 1e-5)
@@ -26,7 +27,7 @@ def test_staged_rounds_are_the_estimators_rounds(name: str, regression_rows: np.
     while (following := plan.next_round(BUDGET, len(regression_rows), done)) is not None:
         steps = json.loads(json.dumps(following.steps))
         rows = prepare(regression_rows, steps)
-        done.append(engine.private_sum(rows, following.statistic, following.noise_multiplier))
+        done.append(engine.private_sum(rows, gaussian_round(following.statistic, following.noise_multiplier)))
     release, report = plan.result(BUDGET, len(regression_rows), done)
     model = PrivateLinearRegression(
         BUDGET, x_bound=list(plan.x_bound) or None, y_bound=plan.y_bound, x_norm=plan.x_norm,

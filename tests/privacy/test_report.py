@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from hubbub.engines import LocalEngine, TrustedAggregator
-from hubbub.privacy import Budget, EarlyPopulation, PrivacyReport, split
+from hubbub.privacy import Budget, EarlyPopulation, PrivacyReport, gaussian_round, split
 from hubbub.privacy.report import Round
 from hubbub.statistics import Means
 
@@ -21,7 +21,7 @@ ROWS = np.random.default_rng(0).uniform(-1, 1, size=(200, 2))
 def report(engine: object = None, budget: Budget = BUDGET, rounds: int = 2) -> PrivacyReport:
     engine = LocalEngine(computes=3, tolerate=4) if engine is None else engine
     done = [
-        Round(f"round {k}", engine.private_sum(ROWS, Means((1.0, 1.0)), m))  # type: ignore[attr-defined]
+        Round(f"round {k}", engine.private_sum(ROWS, gaussian_round(Means((1.0, 1.0)), m)))  # type: ignore[attr-defined]
         for k, m in enumerate(split(budget, [1.0] * rounds))
     ]
     return PrivacyReport(budget, tuple(done))
@@ -79,7 +79,7 @@ def test_parties_and_whole_clients_are_stated():
 def test_a_study_of_an_earlier_version_counts_in_samples():
     """5 parties of 10 samples, T = 3: what 0.1 called 3 colluding clients are 3 samples, whoever holds them."""
     early = EarlyPopulation(200, 3, 3, 200, 10, theorem1=True, held=10)
-    release = LocalEngine().private_sum(ROWS, Means((1.0, 1.0)), split(BUDGET, [1.0])[0])
+    release = LocalEngine().private_sum(ROWS, gaussian_round(Means((1.0, 1.0)), split(BUDGET, [1.0])[0]))
     made = PrivacyReport(
         BUDGET, (Round("mean", replace(release, protection=replace(release.protection, population=early))),)
     )
@@ -102,7 +102,7 @@ def test_theorem_1_is_said_to_be_that():
 @pytest.mark.parametrize("multiplier", [0.0, 0.5])
 def test_noise_that_does_not_meet_the_budget_is_labelled(multiplier: float):
     """Classic calibration beyond its range, or no noise at all: the report does the sum itself."""
-    release = LocalEngine().private_sum(ROWS, Means((1.0, 1.0)), multiplier)
+    release = LocalEngine().private_sum(ROWS, gaussian_round(Means((1.0, 1.0)), multiplier))
     made = PrivacyReport(BUDGET, (Round("mean", release),))
     assert not made.is_guarantee
     assert "more than the budget" in " ".join(str(made).split())
@@ -134,7 +134,7 @@ def test_large_delta_and_epsilon_get_a_warning():
 
 def test_sealed_shares_name_their_suite():
     small = ROWS[:10]
-    release = LocalEngine(seal=True).private_sum(small, Means((1.0, 1.0)), 1.0)
+    release = LocalEngine(seal=True).private_sum(small, gaussian_round(Means((1.0, 1.0)), 1.0))
     assert "sealed with X25519" in " ".join(str(PrivacyReport(BUDGET, (Round("mean", release),))).split())
 
 

@@ -10,8 +10,10 @@ from scipy import stats
 
 from conftest import FALSE_ALARM
 from hubbub.errors import InvalidInput
+from hubbub.protocols import Tally
 from hubbub.randomness import Randomness
-from hubbub.securesum import Tally, combine, split
+from hubbub.securesum import Additive, AdditiveTally
+from hubbub.securesum.additive import MASKED, expanded
 
 
 def byte_p_value(words: np.ndarray) -> float:
@@ -31,22 +33,31 @@ def share(tally: Tally, vectors: np.ndarray) -> None:
         tally.add(vectors[rows, columns].copy(), columns)
 
 
+def added(computes: int, shares) -> np.ndarray:
+    """What Computes that hold these shares come to together, each through its own sum."""
+    scheme = Additive(computes)
+    sums = {k: scheme.empty(shares[0].dimension) for k in range(computes)}
+    for k, share in enumerate(shares):
+        scheme.accumulate(sums[k], share)
+    return scheme.unshard(sums)
+
+
 @pytest.mark.parametrize("computes", range(2, 21))
 def test_all_shares_add_up_exactly(computes: int, rng: np.random.Generator):
     secret = rng.integers(0, 2**64, size=33, dtype=np.uint64)
-    shares = split(secret, computes, long_at=computes // 2, randomness=Randomness.system())
+    shares = Additive(computes).shard_at(secret, computes // 2, Randomness.system())
     assert len(shares) == computes
-    assert (combine(np.stack([share.expand() for share in shares])) == secret).all()
-    assert [share.masked is not None for share in shares].index(True) == computes // 2
-    assert sum(share.masked is not None for share in shares) == 1
+    assert (added(computes, shares) == secret).all()
+    assert [share.form == MASKED for share in shares].index(True) == computes // 2
+    assert sum(share.form == MASKED for share in shares) == 1
 
 
 @settings(max_examples=50, deadline=None)
 @given(computes=st.integers(2, 6), values=st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=9))
 def test_splitting_loses_nothing(computes: int, values: list[int]):
     secret = np.array(values, dtype=np.uint64)
-    shares = split(secret, computes, 0, Randomness.system())
-    assert (combine(np.stack([share.expand() for share in shares])) == secret).all()
+    shares = Additive(computes).shard(secret, "somebody", Randomness.system())
+    assert (added(computes, shares) == secret).all()
 
 
 @pytest.mark.parametrize("missing", [0, 1, 2])
@@ -60,9 +71,9 @@ def test_any_m_minus_1_shares_are_uniform(missing: int):
     secret = np.zeros(40, dtype=np.uint64)
     seen: list[list[np.ndarray]] = [[], []]
     for client in range(2000):
-        shares = split(secret, 3, long_at=client, randomness=randomness)
+        shares = Additive(3).shard_at(secret, client, randomness)
         for words, share in zip(seen, (s for k, s in enumerate(shares) if k != missing), strict=True):
-            words.append(share.expand())
+            words.append(expanded(share))
     first, second = np.concatenate(seen[0]), np.concatenate(seen[1])
     for words in (first, second, first + second):
         assert byte_p_value(words) > FALSE_ALARM
@@ -78,7 +89,7 @@ def test_every_computes_sum_is_uniform(computes: int, sharing: str):
     randomness = Randomness.simulation(12)
     sums = []
     for _ in range(1000):
-        tally = Tally(computes, 16, randomness, sharing)
+        tally = AdditiveTally(computes, 16, randomness, sharing)
         share(tally, np.zeros((2 * computes + 1, 16), dtype=np.uint64))
         sums.append(tally.sums)
     for k in range(computes):
@@ -98,12 +109,12 @@ def test_the_tests_above_can_fail():
 
 def test_shares_never_show_their_content():
     secret = np.array([0x1234567890ABCDEF], dtype=np.uint64)
-    for share in split(secret, 2, 0, Randomness.system()):
-        assert repr(share) == "Share(dimension=1)"
-        assert str(share.expand()[0]) not in f"{share} {share!r}"
+    for share in Additive(2).shard_at(secret, 0, Randomness.system()):
+        assert repr(share) == f"Share(form={share.form}, dimension=1)"
+        assert str(expanded(share)[0]) not in f"{share} {share!r}"
 
 
 @pytest.mark.parametrize("computes", [-1, 0, 1, 2.5, 1001])
 def test_fewer_than_two_computes_is_one_line(computes: int):
     with pytest.raises(InvalidInput, match="computes must be a whole number in 2..1000, got computes="):
-        split(np.zeros(1, dtype=np.uint64), computes, 0, Randomness.system())
+        Additive(computes)

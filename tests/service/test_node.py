@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import select
 
 from hubbub.errors import InvalidInput
-from hubbub.privacy import Budget, EarlyPopulation, GaussianEvent, SampledGaussianEvent, fits, split
+from hubbub.privacy import Budget, EarlyPopulation, GaussianEvent, SampledGaussianEvent, fits, shared_multipliers
 from hubbub.privacy.accountant import sampled_multiplier
 from hubbub.securesum import Frame
 from hubbub.service.node import agreement, status, tables
@@ -287,9 +287,9 @@ def test_no_more_clients_are_invited_than_the_noise_was_planned_for(urls: list[s
 
 def test_noise_belongs_to_the_client_and_covers_dropouts_and_colluders_at_once(urls: list[str]):
     stage = make_stage(urls, people=hospitals(), colluders=1)
-    mechanism = stage.round(multiplier=3.0).checked(stage.study).plan(0).mechanism
-    left = mechanism.sigma_client * np.sqrt(5 - 1 - 1 - 1)  # one absent, one colluding, one subtracts its own share
-    assert left == pytest.approx(mechanism.sigma_std)
+    noise = stage.round(multiplier=3.0).checked(stage.study).plan(0).noise
+    left = noise.sigma_client * np.sqrt(5 - 1 - 1 - 1)  # one absent, one colluding, one subtracts its own share
+    assert left == pytest.approx(noise.sigma_std)
 
 
 def test_a_study_made_by_an_earlier_version_is_not_taken(stage: Stage):
@@ -305,7 +305,7 @@ def test_ledger_refuses_what_overspends_and_stays_as_it_was(urls: list[str]):
     budget = Budget(1.0, 1e-5)
     stage = make_stage(urls, budget)
     stage.register()
-    first, second = split(budget, [1.0, 2.0])
+    first, second = shared_multipliers(budget, [1.0, 2.0])
     for number, multiplier in enumerate((first, second)):
         record = stage.round(number, multiplier)
         stage.run_to_rosters(record)

@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 from hubbub.errors import InvalidInput
-from hubbub.privacy import Budget, Population
+from hubbub.privacy import Budget, Gaussian, Population
 from hubbub.securesum import PublicKey
-from hubbub.service.client.contributor import promise
+from hubbub.service.client.client import promise
 from hubbub.service.wire.canonical import canonical, digest, read_signed, sign_record
 from hubbub.service.wire.endings import RosterRecord
 from hubbub.service.wire.messages import token_digest, token_for
@@ -36,7 +36,14 @@ STUDY = StudyRecord(
     "1",
 )
 ROUND = RoundRecord(
-    digest(STUDY), 0, {"statistic": "means", "bounds": [1.0]}, 20, 2.0, 0.5, "2026-11-30T00:00:00Z", "means"
+    digest(STUDY),
+    0,
+    {"statistic": "means", "bounds": [1.0]},
+    Gaussian(2.0).describe(),
+    20,
+    0.5,
+    "2026-11-30T00:00:00Z",
+    "means",
 )
 
 
@@ -55,8 +62,8 @@ def test_a_study_is_the_same_bytes_everywhere():
         {"title": "other"}, {"population": Population(101, 2, 1)}, {"population": Population(100, 1, 1)},
         {"population": Population(100, 2, 2)}, {"population": Population(100, 2, 1, samples=200)},
         {"population": Population(100, 2, 1, largest=2)}, {"population": Population(100, 2, 1, unit="client")},
-        {"computes": COMPUTES[:2]}, {"computes": COMPUTES[::-1]},
-        {"budget": Budget(1.1, 1e-5)}, {"budget": None}, {"deadline": "2026-12-01T00:00:01Z"}, {"model": {}}, {"nonce": "2"},
+        {"computes": COMPUTES[:2], "scheme": {}}, {"computes": COMPUTES[::-1]},
+        {"budget": Budget(1.1, 1e-5)}, {"budget": None}, {"deadline": "2026-12-01T00:00:01Z"}, {"analysis": {}}, {"nonce": "2"},
         {"analyst": SigningKey.generate().public()},
     ],
 )  # fmt: skip

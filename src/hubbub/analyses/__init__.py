@@ -5,7 +5,11 @@ from typing import Any
 from hubbub.protocols import Analysis
 from hubbub.registry import Registry
 
-_FAMILIES, _LINEAR, _ITERATIVE = "hubbub.analyses.families.families", "hubbub.analyses.linear", "hubbub.analyses.iterative"
+_FAMILIES, _LINEAR, _ITERATIVE = (
+    "hubbub.analyses.families.families",
+    "hubbub.analyses.linear",
+    "hubbub.analyses.iterative",
+)
 
 ANALYSES: Registry[Analysis[Any, Any]] = Registry(
     "hubbub.analyses",

@@ -15,6 +15,7 @@ from hubbub.errors import invalid
 if TYPE_CHECKING:
     from hubbub.analyses.linear.forecast import Forecast
     from hubbub.privacy import Budget, Population
+    from hubbub.protocols import RoundSpec
     from hubbub.roles import RoundPlan
 
 _MOST_FEATURES = 5000  # their products are summed, too
@@ -50,40 +51,25 @@ def explain(options: ExplainOptions) -> None:
 
 def run(options: ExplainOptions) -> None:
     """Plan the rounds and print what they would cost."""
-    from hubbub.analyses.linear.boxed import DEVIATIONS_SHARE
-    from hubbub.analyses.linear.scaled import choose_ball, column_statistic, shares
-    from hubbub.analyses.linear.thresholds import find_thresholds
-    from hubbub.cli.table import parse_ranges
-    from hubbub.engines import LocalEngine
-    from hubbub.privacy import Budget, split
-    from hubbub.statistics import Box, Regression, SecondMoments
+    from hubbub.analyses.linear.auto import LinearRegression
+    from hubbub.analyses.linear.projected import PlainRegression, ProjectedPlan, ProjectedRegression
+    from hubbub.analyses.linear.ranges import parse_ranges
+    from hubbub.privacy import GAUSSIAN, Budget
+    from hubbub.statistics import Box
 
     clients, features, computes, method = options.clients, options.features, options.computes, options.method
     if not 1 <= features <= _MOST_FEATURES:
         raise invalid("features", f"in 1..{_MOST_FEATURES}", features, "count the columns of X; choose among many")
     budget = Budget(options.epsilon, options.delta)
-    names = [f"x{j + 1}" for j in range(features)]
-    ranges = [*parse_ranges(options.x_bound, names), *parse_ranges(options.y_bound, ["y"], "y_bound")]
-    *x, y = ((high - low) / 2 if method == "auto" else max(abs(low), abs(high)) for low, high in ranges)
-    bound = Box(tuple(x), y)
+    names = tuple(f"x{j + 1}" for j in range(features))
+    x, (y,) = parse_ranges(options.x_bound, names), parse_ranges(options.y_bound, ["y"], "y_bound")
+    kinds = {"auto": LinearRegression, "plain": PlainRegression, "projected": ProjectedRegression}
     population = options.cover.population(clients)
-    engine = LocalEngine(computes=computes, dropouts=population.dropouts, colluding=population.colluders)
-    thresholds: tuple[float, float] | None = None
-    if method == "plain":
-        plans = {"regression": engine.plan(Regression(bound), split(budget, [1.0])[0], clients)}
-    elif method == "auto":
-        first, second = split(budget, shares())
-        ball = choose_ball(clients, features + 1, second)
-        plans = {"columns": engine.plan(column_statistic(bound, None), first, clients)}
-        plans["regression"] = engine.plan(Regression(ball, target_square=True), second, clients)
-    else:
-        first, second = split(budget, [DEVIATIONS_SHARE, 1 - DEVIATIONS_SHARE])
-        plans = {"deviations": engine.plan(SecondMoments((*bound.x, y)), first, clients)}
-        thresholds = find_thresholds(clients, features, second, population)
-        # without data the deviations are unknown: this is the round at a deviation of a third of the bound
-        inner = Box(tuple(c * min(1, thresholds[0] / 3) for c in bound.x), y * min(1, thresholds[1] / 3))
-        plans["regression"] = engine.plan(Regression(inner), second, clients)
-    rounds = [_round(label, plan, clients, computes) for label, plan in plans.items()]
+    plan = kinds[method](names, "y", y, tuple(x)).plan(budget, population, GAUSSIAN)
+    thresholds = plan.thresholds if isinstance(plan, ProjectedPlan) else None
+    *half, last = ((high - low) / 2 if method == "auto" else max(abs(low), abs(high)) for low, high in [*x, y])
+    bound = Box(tuple(half), last)
+    rounds = [_round(spec, population, computes) for spec in plan.specs]
     result: dict[str, object] = {
         "epsilon": options.epsilon, "delta": options.delta, "clients": clients, "dropouts": population.dropouts,
         "colluders": population.colluders, "computes": computes,
@@ -123,27 +109,33 @@ def verdict(found: Forecast) -> str:
     return "rough: only large effects will be told from zero"
 
 
-def _round(label: str, plan: RoundPlan, clients: int, computes: int) -> dict[str, object]:
-    m = plan.mechanism
+def _round(spec: RoundSpec, population: Population, computes: int) -> dict[str, object]:
+    """Settle one round of the plan, and say what it sums, how much noise that takes and what one client sends."""
+    from hubbub.roles import settle_round
+
+    plan, clients = settle_round(spec, population), population.clients
+    noise, std = plan.noise, plan.noise.law(clients).std
     return {
-        "label": label, "dimension": plan.dimension, "sensitivity": m.sensitivity,
-        "noise_multiplier": m.noise_multiplier, "sigma_std": m.sigma_std, "sigma_client": m.sigma_client,
-        "noise_std": m.sigma_release(clients), "noise_std_of_the_mean": m.sigma_release(clients) / clients,
-        "largest_term": plan.statistic.magnitude, "fraction_bits": plan.grid.fraction_bits,
+        "label": spec.label, "dimension": plan.dimension, "sensitivity": noise.sensitivity,
+        "noise_multiplier": noise.sigma_std / noise.sensitivity, "sigma_std": noise.sigma_std,
+        "sigma_client": noise.sigma_client, "noise_std": std, "noise_std_of_the_mean": std / clients,
+        "largest_term": plan.statistic.magnitude, "fraction_bits": noise.grid.fraction_bits,
         "upload_bytes": 8 * plan.dimension + 32 * (computes - 1), "sealed_upload_bytes": _sealed_bytes(plan, computes),
     }  # fmt: skip
 
 
 def _sealed_bytes(plan: RoundPlan, computes: int) -> int:
     """Count the bytes that one client really sends, by making, sealing and encoding a sample of zeros."""
+    from dataclasses import replace
+
     import numpy as np
 
     from hubbub.randomness import Randomness
     from hubbub.roles import Study, contribute
     from hubbub.securesum import PrivateKey, encode_report
 
-    keys = tuple(PrivateKey.generate().public() for _ in range(computes))
-    study = Study(plan.mechanism.population, keys, (plan,))
+    keys, plan = tuple(PrivateKey.generate().public() for _ in range(computes)), replace(plan, steps=())
+    study = Study(plan.population, keys, (plan,))
     reports = contribute(study, 0, "client-00000000", np.zeros(plan.statistic.columns), Randomness.system())
     return sum(len(encode_report(report)) for report in reports)
 

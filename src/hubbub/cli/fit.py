@@ -94,11 +94,10 @@ def fit(options: FitOptions) -> None:
 
 def run(options: FitOptions) -> None:
     """Check the options, read the file, fit the model, print it and write what was asked for."""
+    from hubbub.analyses.linear.ranges import parse_numbers, parse_ranges
     from hubbub.cli.fit_data import read_data, running_engine
     from hubbub.cli.model import plot_model, print_model
-    from hubbub.cli.table import parse_numbers, parse_ranges
     from hubbub.estimators.linear_regression import PrivateLinearRegression
-    from hubbub.estimators.stored import StoredModel
     from hubbub.privacy import Budget
 
     started = time.perf_counter()
@@ -133,7 +132,7 @@ def run(options: FitOptions) -> None:
             engine=engine,
             ledger=ledger,
         ).fit(data.X, data.y)
-    stored = StoredModel.of(model, data.names, target)
+    stored = model.stored(data.names, target)
     seconds = time.perf_counter() - started
     if release is not None:  # first of all: it was paid for
         replace(model.release_, names=tuple(data.names), target=target).save(release)

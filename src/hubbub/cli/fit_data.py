@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hubbub.analyses.rounds import Engine
 from hubbub.cli.output import progress
 from hubbub.cli.table import CsvOrParquet, read_table
 from hubbub.engines import LocalEngine
 from hubbub.engines.spark.engine import SparkEngine
 from hubbub.engines.spark.table import SparkTable
 from hubbub.errors import InvalidInput, invalid
+from hubbub.protocols import Engine
 
 if TYPE_CHECKING:
     from hubbub.cli.fit import FitOptions

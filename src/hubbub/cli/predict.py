@@ -44,8 +44,8 @@ def run(options: PredictOptions) -> None:
     """Read the model and the file, and print one prediction for each row."""
     import numpy as np
 
+    from hubbub.analyses.linear.stored import StoredModel
     from hubbub.cli.table import read_table
-    from hubbub.estimators.stored import StoredModel
 
     file, out = options.file, options.out
     check_distinct(model=options.model, file=file, out=out)

@@ -4,30 +4,26 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from hubbub.analyses.linear.boxed import DEVIATIONS_SHARE, Fit, fit_plain, fit_projected, normal_posterior
-from hubbub.analyses.linear.columns import Columns
+from hubbub.analyses.driver import run
+from hubbub.analyses.linear.auto import LinearRegression
+from hubbub.analyses.linear.projected import BoxResult, PlainRegression, ProjectedRegression
 from hubbub.analyses.linear.release import RegressionRelease, checked_prior
-from hubbub.analyses.linear.repair import Repair
-from hubbub.analyses.linear.scaled import ScaledFit, each_block, fit_scaled, moved, shares
+from hubbub.analyses.linear.result import RegressionResult
+from hubbub.analyses.linear.stored import INTERVALS, StoredModel
 from hubbub.analyses.posterior import LinearPosterior
-from hubbub.analyses.rounds import Engine
+from hubbub.analyses.summary import Summary, note_on, posterior_rows, to_arviz
 from hubbub.arrays import Floats, finite_rows
 from hubbub.engines import LocalEngine
-from hubbub.engines.spark.engine import SparkEngine
-from hubbub.engines.spark.table import SparkTable
 from hubbub.errors import PrivacyLeakWarning, invalid
 from hubbub.estimators.intervals import intervals
-from hubbub.estimators.summary import Summary, feature_names, summary_of, to_arviz
-from hubbub.privacy import Budget, Ledger, PrivacyReport, current_ledger, split
-from hubbub.statistics import Box
+from hubbub.privacy import GAUSSIAN, Budget, Ledger, PrivacyReport, current_ledger
+from hubbub.protocols import Engine, Mechanism, Table
 from hubbub.statistics.bounds import positive
 
 Method = Literal["auto", "projected", "plain"]
@@ -67,11 +63,12 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
     ledger : a total budget that every fit charges; default the one of an enclosing `with Ledger(...)`.
     prior_precision, noise_precision : of beta ~ N(0, I/prior_precision), y ~ N(x'beta, 1/noise_precision), for the
         methods "projected" and "plain".
+    mechanism : the law of the noise; default Gaussian. Its amount follows from the budget.
 
     Attributes
     ----------
     posterior_ : LinearPosterior.   privacy_ : PrivacyReport.   coef_, intercept_ : posterior means.
-    residual_variance_ : of y, learned or assumed.   fit_ : the released sums.
+    residual_variance_ : of y, learned or assumed.   result_ : what the analysis found, the released sums included.
     release_ : RegressionRelease (method "auto"): save it, refit it with another prior, compare models, for free.
     """
 
@@ -92,6 +89,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         prior_scale: float | Sequence[float] | None = None,
         prior_mean: float | Sequence[float] | None = None,
         draws: int = 1000,
+        mechanism: Mechanism | None = None,
     ) -> None:
         self.budget = budget
         self.x_bound = x_bound
@@ -107,86 +105,58 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         self.prior_scale = prior_scale
         self.prior_mean = prior_mean
         self.draws = draws
+        self.mechanism = mechanism
 
     def fit(self, X: Any, y: Any) -> PrivateLinearRegression:
         """Run the private rounds over the rows (one client each) and form the posterior.
 
-        X can be a SparkTable and y the name of its target column: its rows stay where they are, and are not looked
-        at beyond the rounds (method "auto", public bounds); a row that is not finite counts as zero there. Arrays
-        that are not finite are refused, as in scikit-learn: whoever sees that a fit failed learns that.
+        X can be a table that stays where it is, such as a SparkTable, and y the name of its target column: its rows
+        are not looked at beyond the rounds (method "auto", public bounds), and one that is not finite counts as zero
+        there. Arrays that are not finite are refused, as in scikit-learn: whoever sees that a fit failed learns that.
         """
         budget = self._checked_budget()
-        rows = self._table(X, y) if isinstance(X, SparkTable) else self._rows(X, y)
+        rows = self._table(X, y) if isinstance(X, Table) else self._rows(X, y)
         checked_prior(rows.shape[1] - 1, self.prior_scale, self.prior_mean, self.posterior, self.draws)
         ranges, caveats = self._ranges(rows)
-        engine = self._engine_for(rows)
-        ledger = current_ledger() if self.ledger is None else self.ledger
-        if self.method == "auto":
-            self._fit_scaled(rows, ranges, caveats, budget, engine, ledger)
-        else:
-            assert isinstance(rows, np.ndarray)  # as _table has seen to
-            self.__dict__.pop("release_", None)  # of an earlier fit
-            widest = np.abs(ranges).max(axis=1)
-            box = Box(tuple(widest[:-1].tolist()), float(widest[-1]))
-            self._fit_box(rows, box, budget, engine, ledger)
-            self.privacy_ = PrivacyReport(budget, self.fit_.rounds, caveats)
+        engine = self.engine or (rows.engine() if isinstance(rows, Table) else LocalEngine(computes=3))
+        mechanism = GAUSSIAN if self.mechanism is None else self.mechanism
+        result: Any = run(self._analysis(ranges), rows, engine, budget, self.ledger, mechanism=mechanism)
+        self.result_: RegressionResult | BoxResult = result.with_caveats(caveats)
+        self.privacy_: PrivacyReport = self.result_.privacy
+        self.__dict__.pop("release_", None)  # of an earlier fit
+        if isinstance(self.result_, RegressionResult):
+            self.release_: RegressionRelease = self.result_.release
+        self.posterior_ = self._posterior()
         self.coef_ = self.posterior_.mean
         self.intercept_ = self.posterior_.intercept
         self.residual_variance_ = self.posterior_.residual_variance
         return self
 
-    def _fit_scaled(
-        self,
-        rows: Floats | SparkTable,
-        ranges: Floats,
-        caveats: tuple[str, ...],
-        budget: Budget,
-        engine: Engine,
-        ledger: Ledger | None,
-    ) -> None:
-        intercept = self.fit_intercept in ("auto", True)
-        middle = ranges.mean(axis=1) if intercept else np.zeros(len(ranges))
-        half = np.abs(ranges - middle[:, None]).max(axis=1)
-        box = Box(tuple(half[:-1].tolist()), float(half[-1]))
-        fit = fit_scaled(
-            each_block(rows, partial(moved, middle=middle), len(ranges)),
-            box,
-            split(budget, shares(self.x_norm)),
-            engine,
-            intercept=intercept,
-            norm=self.x_norm,
-            ledger=ledger,
-        )
-        columns = fit.released.columns
-        released = replace(fit.released, columns=Columns(columns.centre + middle, columns.scale, columns.doubt))
-        self.fit_: Fit | ScaledFit = ScaledFit(released, fit.rounds)
-        self.privacy_ = PrivacyReport(budget, fit.rounds, caveats)
-        self.release_ = RegressionRelease(released, tuple(feature_names(self)), "y", self.privacy_.as_dict())
+    def _analysis(self, ranges: Floats) -> LinearRegression | PlainRegression:
+        """The regression that was asked for, on columns with these public bounds."""
+        names, (*x, y) = tuple(self._names()), [(float(low), float(high)) for low, high in ranges]
+        target = "y" if "y" not in names else "target"
+        if self.method == "auto":
+            intercept = self.fit_intercept in ("auto", True)
+            x_bound = () if self.x_norm is not None else tuple(x)
+            return LinearRegression(names, target, y, x_bound, self.x_norm, intercept)
+        kind = PlainRegression if self.method == "plain" else ProjectedRegression
+        repair: Literal["flip", "ridge"] = "flip" if self.posterior == "plugin" else "ridge"
+        return kind(names, target, y, tuple(x), self.prior_precision, self.noise_precision, repair)
+
+    def _posterior(self) -> LinearPosterior:
+        if isinstance(self.result_, BoxResult):
+            return self.result_.posterior
         kind = "shrinkage" if self.posterior == "shrinkage" else "noise-aware"
-        self.posterior_: LinearPosterior = self.release_.posterior(
+        return self.release_.posterior(
             prior_scale=self.prior_scale, prior_mean=self.prior_mean, kind=kind, draws=self.draws
         )
 
-    def _fit_box(self, rows: Floats, bound: Box, budget: Budget, engine: Engine, ledger: Ledger | None) -> None:
-        prior, noise = self.prior_precision, self.noise_precision
-        if self.method == "plain":
-            fit = fit_plain(rows, bound, split(budget, [1.0])[0], engine, ledger=ledger)
-        else:
-            fit = fit_projected(
-                rows,
-                bound,
-                split(budget, [DEVIATIONS_SHARE, 1 - DEVIATIONS_SHARE]),
-                engine,
-                ledger=ledger,
-                prior_precision=prior,
-                noise_precision=noise,
-            )
-        repair: Repair = "flip" if self.posterior == "plugin" else "ridge"
-        self.fit_ = fit
-        normal = normal_posterior(
-            fit.gram, noise_std=fit.noise_std, repair=repair, prior_precision=prior, noise_precision=noise
-        )
-        self.posterior_ = LinearPosterior.without_intercept(normal, 1 / noise)
+    def stored(self, names: Sequence[str], target: str) -> StoredModel:
+        """What `hubbub predict` needs, under these names of columns."""
+        check_is_fitted(self)
+        kind = "shrinkage" if self.posterior == "shrinkage" else self.method
+        return StoredModel(list(names), target, self.posterior_, self.privacy_.as_dict(), INTERVALS[kind])
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Posterior predictive mean, with `return_std` also the standard deviation."""
@@ -207,12 +177,18 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
     def summary(self, level: float = 0.9) -> Summary:
         """A table of the coefficients: mean, deviation, interval, probability of being positive."""
         check_is_fitted(self)
-        return summary_of(self, level)
+        rows = posterior_rows(self.posterior_, self._names(), level)
+        return Summary(tuple(rows), level, note_on(self.privacy_))
 
     def to_arviz(self) -> Any:
         """The posterior draws for ArviZ (needs the package arviz)."""
         check_is_fitted(self)
-        return to_arviz(self)
+        return to_arviz(self.posterior_, self._names())
+
+    def _names(self) -> list[str]:
+        """The columns' names, or x0, x1, .. where the data had none."""
+        numbered = [f"x{j}" for j in range(self.n_features_in_)]
+        return [str(name) for name in getattr(self, "feature_names_in_", numbered)]
 
     def _new_rows(self, X: Any) -> Floats:
         return finite_rows("X", validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite=False))
@@ -234,7 +210,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         be the same file, say on a shared drive.
         """
         state = super().__getstate__()
-        if not hasattr(self, "fit_") and self.ledger is None and current_ledger() is not None:
+        if not hasattr(self, "result_") and self.ledger is None and current_ledger() is not None:
             state = {**state, "ledger": current_ledger()}
         return state
 
@@ -283,39 +259,31 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         X, y = finite_rows("X", X), np.asarray(y, dtype=np.float64)[:, None]
         return np.hstack([X, y])
 
-    def _table(self, table: SparkTable, target: Any) -> SparkTable:
+    def _table(self, table: Table, target: Any) -> Table:
         """The table's features, then its target; everything that needs its rows at hand is refused."""
         if not isinstance(target, str) or target not in table.columns or len(table.columns) < 2:
             bound = f"the name of one of several columns, {', '.join(table.columns)}"
             raise invalid("y", bound, repr(target), "name the target column")
         if self.method != "auto":
-            raise invalid("method", "'auto' for a SparkTable", repr(self.method), "leave it out")
+            raise invalid("method", "'auto' for a table", repr(self.method), "leave it out")
         names = [name for name in table.columns if name != target]
         self.n_features_in_, self.feature_names_in_ = len(names), np.array(names, dtype=object)
         return table.select([*names, target])
 
-    def _engine_for(self, rows: Floats | SparkTable) -> Engine:
-        if not isinstance(rows, SparkTable):
-            return LocalEngine(computes=3) if self.engine is None else self.engine
-        engine = SparkEngine(computes=3) if self.engine is None else self.engine
-        if not isinstance(engine, SparkEngine):
-            raise invalid("engine", "a SparkEngine for a SparkTable", repr(engine), "use SparkEngine(computes=3)")
-        return engine
-
-    def _ranges(self, rows: Floats | SparkTable) -> tuple[Floats, tuple[str, ...]]:
+    def _ranges(self, rows: Floats | Table) -> tuple[Floats, tuple[str, ...]]:
         """(d + 1, 2) public intervals of features and target, or read off the data with a warning."""
         d = rows.shape[1] - 1
         asked = ("y_bound",) if self.x_norm is not None else ("x_bound", "y_bound")
         leaks = [field for field in asked if getattr(self, field) is None]
-        if leaks and isinstance(rows, SparkTable):
-            raise invalid(leaks[0], "given for a SparkTable", None, "its rows are not looked at: give the public bound")
+        if leaks and isinstance(rows, Table):
+            raise invalid(leaks[0], "given for a table", None, "its rows are not looked at: give the public bound")
         for field in leaks:
             warnings.warn(
                 f"{field} was taken from the data, which reveals something about it; pass the public bound",
                 PrivacyLeakWarning,
                 stacklevel=3,
             )
-        widest = np.ones(d + 1) if isinstance(rows, SparkTable) else np.abs(rows).max(axis=0)
+        widest = np.ones(d + 1) if isinstance(rows, Table) else np.abs(rows).max(axis=0)
         widest[widest == 0] = 1.0
         if self.x_norm is not None:
             x = np.tile([-float(self.x_norm), float(self.x_norm)], (d, 1))

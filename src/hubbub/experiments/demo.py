@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hubbub.analyses.linear.boxed import normal_posterior
-from hubbub.analyses.rounds import Engine
+from hubbub.analyses.linear.projected import normal_posterior
 from hubbub.arrays import Floats, Words
 from hubbub.engines import LocalEngine, TrustedAggregator
 from hubbub.errors import invalid
@@ -17,10 +16,12 @@ from hubbub.estimators.linear_regression import PrivateLinearRegression
 from hubbub.experiments.baselines import exact_gram, input_perturbation_gram
 from hubbub.experiments.datasets import BOUND, red_wine
 from hubbub.experiments.runner import seed_of
-from hubbub.privacy import Budget, PrivacyReport, noise_multiplier
+from hubbub.privacy import Budget, PrivacyReport, gaussian_round, noise_multiplier
+from hubbub.protocols import Engine
 from hubbub.randomness import Randomness
 from hubbub.roles import Compute, Study, accept, contribute
 from hubbub.securesum import PrivateKey
+from hubbub.securesum.additive import expanded
 from hubbub.statistics import Box
 
 CAVEATS = ("this is a demonstration: columns were centred and scaled with the data itself, and fitted many times",)
@@ -126,7 +127,7 @@ def _fit(
         budget, x_bound=bound.x, y_bound=bound.y, posterior="shrinkage", engine=engine, fit_intercept=False
     )
     model.fit(train[:, :-1], train[:, -1])
-    return model.coef_, PrivacyReport(budget, model.fit_.rounds, CAVEATS)
+    return model.coef_, PrivacyReport(budget, model.privacy_.rounds, CAVEATS)
 
 
 def compute_view(rows: Floats, bound: Box, config: DemoConfig, clients: int = 200) -> ComputeView:
@@ -138,14 +139,16 @@ def compute_view(rows: Floats, bound: Box, config: DemoConfig, clients: int = 20
     randomness = Randomness.of(config.seed)
     rows = rows[:clients]
     engine = LocalEngine(config.computes)
-    plan = engine.plan(Regression(bound), noise_multiplier(Budget(config.epsilon, config.delta)), len(rows))
+    plan = engine.settle(
+        gaussian_round(Regression(bound), noise_multiplier(Budget(config.epsilon, config.delta))), len(rows)
+    )
     keys = [PrivateKey.generate() for _ in range(config.computes)]
     study = Study(engine.population(len(rows)), tuple(key.public() for key in keys), (plan,))
     last = config.computes - 1
     reports = [contribute(study, 0, f"client-{i}", row, randomness)[last] for i, row in enumerate(rows)]
     holding, _ = accept(Compute(study, 0, last, keys[last]), reports)
-    seen = _byte_counts(np.stack([share.expand() for share in holding.held.values()]))
-    hidden = _byte_counts(plan.grid.encode(plan.statistic.vectors(rows)))
+    seen = _byte_counts(np.stack([expanded(share) for share in holding.held.values()]))
+    hidden = _byte_counts(plan.noise.encoded(plan.statistic.vectors(rows)))
     return ComputeView(last + 1, seen, hidden, float(chisquare(seen).pvalue))
 
 

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from hubbub.analyses.rounds import Engine
 from hubbub.arrays import Floats
 from hubbub.engines import LocalEngine, TrustedAggregator
 from hubbub.errors import InvalidInput
@@ -21,6 +20,7 @@ from hubbub.experiments.modes import Mode
 from hubbub.experiments.result import Claim, Result
 from hubbub.experiments.runner import Cell, Row, seed_of
 from hubbub.privacy import Budget
+from hubbub.protocols import Engine
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
 DELTA, RINGS, TRAIN, STEPS, CLIP, TOLERATED = 1e-5, 9, 3000, 500, 1.0, 5
@@ -86,7 +86,7 @@ def run_split(split: int, seed: int) -> list[Row]:
 
 def accuracy_of(method: str, epsilon: float, X: Floats, y: Floats, X_new: Floats, y_new: Floats, label: str) -> float:
     """The share of new rows whose more probable class is the right one."""
-    from hubbub.analyses.iterative.svi import PrivateSVI
+    from hubbub.estimators.svi import PrivateSVI
 
     seed = seed_of("dpvi", label, method, epsilon)
     engine: Engine = (

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from hubbub.analyses.linear.boxed import fit_plain, normal_posterior
+from hubbub.analyses.driver import run
+from hubbub.analyses.linear.projected import PlainRegression, normal_posterior
 from hubbub.arrays import Floats
 from hubbub.engines import LocalEngine
 from hubbub.experiments.baselines import exact_gram
+from hubbub.experiments.given_noise import GivenNoise, numbered_columns
 from hubbub.experiments.modes import Mode
 from hubbub.experiments.result import Claim, Result
 from hubbub.experiments.runner import Cell, Row, seed_of
-from hubbub.privacy import Budget, noise_multiplier
+from hubbub.privacy import Budget, gaussian_round, noise_multiplier
 from hubbub.statistics import Box, Means
 
 SIZES = (100, 316, 1000, 3162, 10_000, 31_623, 100_000, 316_228, 1_000_000)
@@ -47,7 +49,7 @@ def distance(kind: str, n: int, repeat: int, seed: int) -> list[Row]:
 def _mean(rng: np.random.Generator, n: int, engine: LocalEngine, multiplier: float) -> Floats:
     """Posterior means of a Gaussian mean; values truncated to |x_j| <= 1, prior N(0, 1)."""
     x = np.clip(rng.normal(0.2, 0.3, size=(n, MEAN_DIMENSION)), -1, 1)
-    release = engine.private_sum(x, Means((1.0,) * MEAN_DIMENSION), multiplier)
+    release = engine.private_sum(x, gaussian_round(Means((1.0,) * MEAN_DIMENSION), multiplier))
     return np.asarray((release.value - x.sum(axis=0)) / (n + 1))
 
 
@@ -56,7 +58,8 @@ def _regression(rng: np.random.Generator, n: int, engine: LocalEngine, multiplie
     x = rng.uniform(-1, 1, size=(n, REGRESSION_DIMENSION))
     y = np.clip(x @ np.full(REGRESSION_DIMENSION, 0.4) + rng.normal(0, 0.1, n), -1, 1)
     rows = np.column_stack([x, y])
-    fit = fit_plain(rows, Box((1.0,) * REGRESSION_DIMENSION, 1.0), multiplier, engine)
+    names, y_bound, x_bound = numbered_columns(Box((1.0,) * REGRESSION_DIMENSION, 1.0))
+    fit = run(PlainRegression(names, "y", y_bound, x_bound), rows, engine, BUDGET, mechanism=GivenNoise((multiplier,)))
     return normal_posterior(fit.gram).mean - normal_posterior(exact_gram(rows)).mean
 
 

@@ -8,6 +8,7 @@ from hubbub.engines import LocalEngine
 from hubbub.experiments.modes import Mode
 from hubbub.experiments.result import Claim, Result
 from hubbub.experiments.runner import Cell, Row, seed_of
+from hubbub.privacy import gaussian_round
 from hubbub.statistics import Means
 
 TOLERATED = (0, 5, 10, 50)
@@ -31,7 +32,9 @@ def measure(tolerated: int, seed: int, repeats: int) -> list[Row]:
         engine = LocalEngine(
             computes=3, tolerate=tolerated, theorem1=True, seed=seed_of("fig1b", seed, tolerated, clients)
         )
-        releases = [engine.private_sum(np.zeros((clients, COORDINATES)), statistic, 1.0) for _ in range(repeats)]
+        releases = [
+            engine.private_sum(np.zeros((clients, COORDINATES)), gaussian_round(statistic, 1.0)) for _ in range(repeats)
+        ]
         values = np.concatenate([release.value for release in releases])
         square = float(np.sum(values**2)) / releases[0].protection.sigma_std ** 2
         low, high = (square / q for q in chi2(values.size).interval(0.999)[::-1])

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from hubbub.analyses.linear.boxed import fit_plain, fit_projected, normal_posterior
+from hubbub.analyses.driver import run
+from hubbub.analyses.linear.projected import PlainRegression, ProjectedRegression, normal_posterior
 from hubbub.analyses.linear.thresholds import find_thresholds
 from hubbub.analyses.posterior import LinearPosterior
-from hubbub.analyses.rounds import Engine
 from hubbub.arrays import Floats
 from hubbub.engines import LocalEngine, TrustedAggregator
 from hubbub.estimators.linear_regression import PosteriorKind, PrivateLinearRegression
 from hubbub.experiments.baselines import exact_gram, input_perturbation_gram
+from hubbub.experiments.given_noise import GivenNoise, numbered_columns
 from hubbub.experiments.modes import Noise
 from hubbub.experiments.runner import seed_of
+from hubbub.protocols import Engine
 from hubbub.randomness import Randomness
 from hubbub.statistics import Box, Gram
 
@@ -56,11 +58,14 @@ def _gram(method: str, train: Floats, bound: Box, noise: Noise, seed: int) -> Gr
     if method == "input perturbation":
         return input_perturbation_gram(train, bound, noise.plain, Randomness.simulation(seed))
     engine: Engine = TrustedAggregator(seed) if method.endswith("TA") else LocalEngine(COMPUTES, seed=seed)
+    names, y, x = numbered_columns(bound)
     if method in ("TA", "DDP"):
-        return fit_plain(train, bound, noise.plain, engine, formula=noise.formula).gram
+        plain = PlainRegression(names, "y", y, x, formula=noise.formula)
+        return run(plain, train, engine, noise.budget, mechanism=GivenNoise((noise.plain,))).gram
     thresholds = find_thresholds(
         train.shape[0], bound.features, noise.projected[1], formula=noise.formula, noise_power=noise.noise_power
     )
-    return fit_projected(
-        train, bound, noise.projected, engine, formula=noise.formula, thresholds=thresholds, fallback=noise.fallback
-    ).gram
+    projected = ProjectedRegression(
+        names, "y", y, x, formula=noise.formula, thresholds=thresholds, fallback=noise.fallback
+    )
+    return run(projected, train, engine, noise.budget, mechanism=GivenNoise(noise.projected)).gram

@@ -10,9 +10,9 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from hubbub.analyses.linear.boxed import DEVIATIONS_SHARE
+from hubbub.analyses.linear.projected import DEVIATIONS_SHARE
 from hubbub.errors import invalid
-from hubbub.privacy import Budget, GaussianEvent, epsilon_spent, noise_multiplier, split
+from hubbub.privacy import Budget, GaussianEvent, epsilon_spent, noise_multiplier, shared_multipliers
 from hubbub.privacy.calibration import classic_multiplier
 from hubbub.statistics import Box, Formula
 
@@ -88,7 +88,7 @@ def noise_of(mode: Mode, budget: Budget, bound: Box) -> Noise:
     limits = np.array([*bound.x, bound.y])
     bonus = 1.0
     if mode == "sound":
-        first, second = split(budget, [DEVIATIONS_SHARE, 1 - DEVIATIONS_SHARE])
+        first, second = shared_multipliers(budget, [DEVIATIONS_SHARE, 1 - DEVIATIONS_SHARE])
         plain = noise_multiplier(budget)
     else:
         plain = classic_multiplier(budget)

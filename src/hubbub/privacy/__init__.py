@@ -13,12 +13,37 @@ from hubbub.privacy.accountant import (
 )
 from hubbub.privacy.calibration import Calibration, noise_multiplier
 from hubbub.privacy.ledger import Ledger, current_ledger
-from hubbub.privacy.mechanisms import GAUSSIAN, MECHANISMS, Gaussian, GaussianNoise, sensitivity_on_grid
+from hubbub.privacy.mechanisms import GAUSSIAN, MECHANISMS, Gaussian, GaussianNoise, gaussian_round, sensitivity_on_grid
 from hubbub.privacy.report import PrivacyReport
 from hubbub.release import Protection, Release
 
 __all__ = [
-    "GAUSSIAN", "MECHANISMS", "Budget", "Calibration", "EarlyPopulation", "Entry", "Event", "Gaussian", "GaussianEvent", "GaussianNoise", "Ledger",
-    "Population", "PrivacyReport", "Protection", "Release", "SampledGaussianEvent", "Unit",     "affordable_steps", "composed_multiplier", "covered", "current_ledger", "epsilon_spent", "fits",
-    "noise_multiplier", "sampled_multiplier", "sensitivity_on_grid", "shared_multipliers",
+    "GAUSSIAN",
+    "MECHANISMS",
+    "Budget",
+    "Calibration",
+    "EarlyPopulation",
+    "Entry",
+    "Event",
+    "Gaussian",
+    "GaussianEvent",
+    "GaussianNoise",
+    "Ledger",
+    "Population",
+    "PrivacyReport",
+    "Protection",
+    "Release",
+    "SampledGaussianEvent",
+    "Unit",
+    "affordable_steps",
+    "composed_multiplier",
+    "covered",
+    "current_ledger",
+    "epsilon_spent",
+    "fits",
+    "gaussian_round",
+    "noise_multiplier",
+    "sampled_multiplier",
+    "sensitivity_on_grid",
+    "shared_multipliers",
 ]  # fmt: skip

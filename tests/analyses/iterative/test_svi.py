@@ -11,6 +11,7 @@ import pytest
 from numpyro.infer.autoguide import AutoMultivariateNormal
 
 import hubbub
+from analyses.iterative import models
 from hubbub import (
     Budget,
     BudgetExceeded,
@@ -22,10 +23,9 @@ from hubbub import (
     TrustedAggregator,
 )
 from hubbub.errors import NotFiniteWarning
-from hubbub.privacy import Gaussian, GaussianEvent
-from hubbub.protocols import Engine, RoundSpec
+from hubbub.privacy import GaussianEvent, gaussian_round
+from hubbub.protocols import Engine
 from hubbub.statistics import Clipped
-from analyses.iterative import models
 
 X, Y = models.logistic_data()
 SMALL = {"steps": 3, "clip": 1.0, "seed": 0}
@@ -36,9 +36,7 @@ def test_sum_of_gradients_is_exact_without_noise():
     fitted = PrivateSVI(models.logistic, noise_multiplier=0.0, **SMALL).fit(X, Y)
     at = np.array([0.3, -0.2, 0.1])
     rows = np.column_stack([X, Y])
-    release = LocalEngine(computes=3).private_sum(
-        rows, RoundSpec("sum", Clipped(fitted.program_, at, 1.0), Gaussian(0.0))
-    )
+    release = LocalEngine(computes=3).private_sum(rows, gaussian_round(Clipped(fitted.program_, at, 1.0), 0.0))
     by_hand = X * (Y - 1 / (1 + np.exp(-X @ at)))[:, None]
     by_hand *= np.minimum(1, 1 / np.linalg.norm(by_hand, axis=1))[:, None]
     vectors = Clipped(fitted.program_, at, 1.0).vectors(rows)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
 from hubbub.analyses.linear.boxed import fit_plain, fit_projected, normal_posterior, private_deviations
+
 from hubbub.engines import LocalEngine, TrustedAggregator
 from hubbub.errors import BudgetExceeded, InvalidInput, RoundRefused
 from hubbub.experiments.baselines import exact_gram, input_perturbation_gram
-from hubbub.privacy import Budget, Ledger, noise_multiplier, split
+from hubbub.privacy import Budget, Ledger, gaussian_round, noise_multiplier, split
 from hubbub.randomness import Randomness
 from hubbub.statistics import Box, Gram, Means, SecondMoments
 
@@ -42,12 +42,12 @@ def test_projected_with_little_noise_finds_the_coefficients(regression_rows: np.
 
 def test_private_deviations_estimate_the_standard_deviations(rng: np.random.Generator):
     rows = rng.standard_normal((5000, 3)) * [0.1, 1.0, 2.0]
-    release = LocalEngine(seed=1).private_sum(rows, SecondMoments((10.0,) * 3), 1e-3)
+    release = LocalEngine(seed=1).private_sum(rows, gaussian_round(SecondMoments((10.0,) * 3), 1e-3))
     np.testing.assert_allclose(private_deviations(release, 0.5), rows.std(axis=0), rtol=0.05)
 
 
 def test_negative_variance_falls_back():
-    release = TrustedAggregator(seed=0).private_sum(np.zeros((10, 4)), SecondMoments((7.5,) * 4), 5.0)
+    release = TrustedAggregator(seed=0).private_sum(np.zeros((10, 4)), gaussian_round(SecondMoments((7.5,) * 4), 5.0))
     deviations = private_deviations(release, 0.5)
     negative = release.value < 0
     assert negative.any()

@@ -139,7 +139,9 @@ class Family(Analysis[FamilyState, FamilyFit[P]], Generic[P]):
         try:
             rows = np.asarray(values)
         except ValueError:
-            raise invalid("values", "a number for each client", "rows of different lengths", "make them alike") from None
+            raise invalid(
+                "values", "a number for each client", "rows of different lengths", "make them alike"
+            ) from None
         rows = number_rows("values", rows[:, None] if rows.ndim == 1 else rows, me.statistic.columns)
         found: FamilyFit[P] = run(me, rows, engine, budget, ledger)
         return found

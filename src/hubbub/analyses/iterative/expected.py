@@ -45,9 +45,11 @@ def fingerprint(*parts: object) -> str:
     return hashlib.sha256("\n".join(map(repr, parts)).encode()).hexdigest()
 
 
-def named_columns(features: Sequence[str], target: str | None = None) -> tuple[str, ...]:
+def named_columns(features: Sequence[str], *more: str) -> tuple[str, ...]:
     """The names of the columns, each given once, or one line that says so."""
-    names = tuple(features) if target is None else (*features, target)
+    if isinstance(features, str):
+        raise InvalidInput("features must be a list of names, got one text; write ['age', 'weight']")
+    names = (*features, *more)
     if not features or not all(isinstance(name, str) for name in names) or len(set(names)) != len(names):
         raise InvalidInput("features and target must be distinct names, got others; name every column once")
     return names

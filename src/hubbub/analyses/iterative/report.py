@@ -10,11 +10,11 @@ from hubbub.analyses.iterative.plan import StepPlan
 from hubbub.privacy import Budget, Event, Protection, Release, epsilon_spent, fits
 from hubbub.privacy.report import (
     ADJACENCIES,
-    COMMON,
     UNITS,
     all_pool,
     bullet,
     cautions,
+    common,
     conspiring,
     entry,
     meaning_of,
@@ -146,12 +146,12 @@ class TrainingReport(Statement):
         p = self._protection
         special = ["which settings were chosen (clip, steps, learning rate) by looking at the data costs extra"]
         if p.setting.aggregator:
-            return ["the trusted aggregator sees every sample: there is no protection against it", *special, *COMMON]
+            return ["the trusted aggregator sees every sample: there is no protection against it", *special, *common(p)]
         if self.plan.probability < 1:
             special.append(
                 "a client works as much when it lost its coin as when it won; how long its machine takes is not covered"
             )
-        return [all_pool(p), p.population.beyond(), *special, *COMMON]
+        return [all_pool(p), p.population.beyond(), *special, *common(p)]
 
     def __str__(self) -> str:
         p, plan = self._protection, self.plan

@@ -6,6 +6,7 @@ standard deviation, so only the rest is added; a step so large that privacy nois
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar, NamedTuple, Self
@@ -16,7 +17,7 @@ import numpy as np
 
 from hubbub.analyses.iterative.expected import named_columns
 from hubbub.analyses.iterative.installed import InstalledModels
-from hubbub.analyses.iterative.plan import StepPlan
+from hubbub.analyses.iterative.plan import Schedule, StepPlan
 from hubbub.analyses.iterative.public import Public
 from hubbub.analyses.iterative.report import TrainingReport
 from hubbub.analyses.iterative.row_model import RowModel, row_model
@@ -119,6 +120,7 @@ class LangevinSampling(Stepwise[LangevinState, LangevinResult]):
         object.__setattr__(self, "names", self.model.rows.shape.named(self.names))
         named_columns(self.names)
         check_burn_in(self.burn_in)
+        object.__setattr__(self, "burn_in", float(self.burn_in))
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -174,6 +176,12 @@ class LangevinSampling(Stepwise[LangevinState, LangevinResult]):
         """Let this process read descriptions that name this model, and take part in them."""
         install(self.program)
         _MODELS.add((self.program.fingerprint,), self.model)
+
+    @classmethod
+    def written(cls, settings: Mapping[str, Any]) -> Self:
+        """From study.toml, where `fingerprint` names an installed model and the rest may be left out."""
+        chosen = {"program": "a model", "columns": (), "clip": DEFAULT_CLIP, "step_size": None, "burn_in": BURN_IN}
+        return cls.of({**chosen, **Schedule(steps=DEFAULT_STEPS).described(), **settings})
 
     @classmethod
     def of(cls, description: Description) -> Self:

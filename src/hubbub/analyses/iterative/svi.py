@@ -23,7 +23,7 @@ from hubbub.analyses.iterative.expected import named_columns
 from hubbub.analyses.iterative.guides import FlatGuide, flat_guide
 from hubbub.analyses.iterative.installed import InstalledModels
 from hubbub.analyses.iterative.noise import AddedNoise, added_noise
-from hubbub.analyses.iterative.plan import StepPlan
+from hubbub.analyses.iterative.plan import Schedule, StepPlan
 from hubbub.analyses.iterative.public import Public
 from hubbub.analyses.iterative.report import TrainingReport
 from hubbub.analyses.iterative.row_model import RowModel, guarded, row_model
@@ -164,6 +164,7 @@ class VariationalInference(Stepwise[GuideState, VariationalResult]):
         object.__setattr__(self, "names", self.model.guide.model.shape.named(self.names))
         named_columns(self.names)
         check_choices(self.optimiser, self.average)
+        object.__setattr__(self, "average", float(self.average))
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -229,6 +230,18 @@ class VariationalInference(Stepwise[GuideState, VariationalResult]):
         """Let this process read descriptions that name this model, guide and optimiser, and take part in them."""
         install(self.program)
         _MODELS.add(self._key, (self.model, self.optimiser))
+
+    @classmethod
+    def written(cls, settings: Mapping[str, Any]) -> Self:
+        """From study.toml, where `fingerprint` names an installed model and the rest may be left out."""
+        chosen = {
+            "program": "a model",
+            "guide": "AutoDiagonalNormal",
+            "optimiser": "default",
+            "columns": (),
+            **settings,
+        }
+        return cls.of({"clip": DEFAULT_CLIP, "average": TAIL, **Schedule(steps=DEFAULT_STEPS).described(), **chosen})
 
     @classmethod
     def of(cls, description: Description) -> Self:

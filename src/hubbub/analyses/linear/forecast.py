@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hubbub.analyses.linear.auto import choose_ball, weights
 from hubbub.analyses.linear.noise_aware import enough_noise
-from hubbub.analyses.linear.scaled import choose_ball, shares
 from hubbub.analyses.linear.tuning import TUNING
-from hubbub.privacy import Budget, split
+from hubbub.privacy import Budget, shared_multipliers
 
 EXPLAINED = 0.5  # of the variance of y
 _HALF_WIDTH = 1.645  # of a 90 % interval, in deviations
@@ -51,7 +51,7 @@ class Forecast:
 
 def forecast(clients: int, features: int, budget: Budget, not_counted: int = 0) -> Forecast:
     """For the default method with an intercept; `not_counted` clients' noise is not counted on (D + C)."""
-    multiplier = split(budget, shares())[1]
+    multiplier = shared_multipliers(budget, weights())[1]
     ball = choose_ball(clients, features + 1, multiplier)
     assert ball.y is not None
     squares = _chi_square(features)

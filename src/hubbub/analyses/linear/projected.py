@@ -8,15 +8,16 @@ taken to be centred, and the posterior treats the noisy sums as exact.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from hubbub.analyses.linear.auto import multiplier_of
-from hubbub.analyses.linear.regression import RegressionColumns, RegressionState, checked_positive
+from hubbub.analyses.linear.regression import RegressionColumns, RegressionState, checked_positive, written_columns
 from hubbub.analyses.linear.repair import Repair, repaired_matrix
 from hubbub.analyses.linear.stored import INTERVALS, StoredModel
 from hubbub.analyses.linear.thresholds import find_thresholds
@@ -48,6 +49,10 @@ class BoxResult(Result):
     noise_precision: float = 1.0
     repair: Repair = "ridge"
 
+    def with_caveats(self, caveats: tuple[str, ...]) -> BoxResult:
+        """The same with reasons why it is not a guarantee."""
+        return replace(self, privacy=replace(self.privacy, caveats=caveats))
+
     @cached_property
     def posterior(self) -> LinearPosterior:
         """Normal, without an intercept, the residual variance being assumed."""
@@ -71,7 +76,7 @@ class BoxResult(Result):
         """Plain values for JSON."""
         return {**self.stored.summary(), "n": self.n}
 
-    def files(self) -> Any:
+    def files(self) -> Mapping[str, Callable[[Path], None]]:
         """The model for `hubbub predict`."""
         return {"out": self.stored.save}
 
@@ -132,6 +137,13 @@ class PlainRegression(RegressionColumns, Analysis[RegressionState, BoxResult]):
             self.features, self.target, self._sums(bound).unflatten(release.value), release.n, bound,
             release.noise_std, state.report(), self.method, self.prior_precision, self.noise_precision, self.repair,
         )  # fmt: skip
+
+    @classmethod
+    def written(cls, settings: Mapping[str, Any]) -> Self:
+        """From study.toml, where bounds are text such as "age=0:110,salt=0:40"."""
+        own = {each.name for each in fields(cls)} - {"features", "target", "x_bound", "y_bound"}
+        rest = {name: value for name, value in settings.items() if name in own}
+        return cls(**written_columns(settings, own), **rest)
 
     def describe(self) -> dict[str, Any]:
         """Names, bounds and settings, for a study."""
@@ -253,8 +265,3 @@ def normal_posterior(
     precision = prior_precision * np.eye(gram.xy.size) + noise_precision * xx
     covariance = np.linalg.inv(precision)
     return NormalPosterior(covariance @ (noise_precision * gram.xy), (covariance + covariance.T) / 2)
-
-
-def numbered(features: int) -> Sequence[str]:
-    """Names of columns that have none."""
-    return [f"x{j}" for j in range(features)]

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from hubbub.analyses.posterior import LinearPosterior, NormalPosterior
+from hubbub.analyses.summary import posterior_rows
 from hubbub.arrays import Floats
 from hubbub.errors import InvalidInput
-from hubbub.analyses.summary import posterior_rows
 
 FORMAT = "hubbub linear regression 2"
 INTERVALS = {

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from hubbub.arrays import Floats, Words, number_rows
 from hubbub.engines.local.pool import POOL, NotForWorkers, Slice, Tick, cores
 from hubbub.engines.local.worker import MOST_SUMS, SLOT_WORDS
-from hubbub.engines.settings import ONE_PROCESS
 from hubbub.errors import InvalidInput, invalid, whole
 from hubbub.privacy import Population, Unit, covered
 from hubbub.protocols import Engine, Release, RoundSpec, SecureSum
@@ -31,6 +30,7 @@ from hubbub.roles import (
     share_out,
 )
 from hubbub.securesum import Additive, Masks, PrivateKey, SuiteName, check_suite, clients_at_once
+from hubbub.settings import ONE_PROCESS
 from hubbub.statistics import warn_outside
 
 _ONE_SLICE = 1 << 19  # words of all vectors together, up to which one slice and one stream serve the whole round

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from hubbub.arrays import Floats, Words, number_rows
-from hubbub.engines.settings import ONE_CLUSTER
 from hubbub.engines.spark.session import Progress, spark_session, watched
 from hubbub.engines.spark.table import SparkTable
 from hubbub.engines.spark.task import SCHEMA, Record, ShareOut, added, as_batch, records_of
@@ -17,6 +16,7 @@ from hubbub.protocols import Engine, Release, RoundSpec, SecureSum
 from hubbub.randomness import Randomness
 from hubbub.roles import RoundPlan, Turnout, check_turnout, decode_release, settle_round
 from hubbub.securesum import Additive, Masks
+from hubbub.settings import ONE_CLUSTER
 from hubbub.statistics import warn_outside
 
 if TYPE_CHECKING:
@@ -171,7 +171,8 @@ def only_record(records: DataFrame) -> Record:
     rows = records.collect()
     if len(rows) != 1:
         raise HubbubError(f"Spark must hand over one record, got {len(rows)}; nothing was released")
-    return Record.of(bytes(rows[0].words), rows[0].clients, rows[0].problem, rows[0].outside)
+    row = rows[0]
+    return Record.of(bytes(row.words), row.clients, row.problem, row.outside, bytes(row.counts))
 
 
 def summed(records: DataFrame, scheme: SecureSum) -> DataFrame:

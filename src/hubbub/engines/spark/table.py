@@ -15,6 +15,7 @@ from hubbub.arrays import Floats
 from hubbub.engines.spark.session import one_line, place_of, spark_errors, spark_session, watched
 from hubbub.engines.spark.task import SCHEMA, ShareOut, array_blocks, arrow_blocks, as_batch
 from hubbub.errors import InvalidInput
+from hubbub.protocols import Engine, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -30,14 +31,14 @@ _NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double", "boolean"
 
 
 @dataclass(frozen=True)
-class SparkTable:
+class SparkTable(Table):
     """A DataFrame (or an RDD of NumPy blocks) and the columns to use; nothing of it is ever loaded here.
 
     `clients` is N, where it is known already; it is counted once otherwise.
     """
 
     source: DataFrame | RDD[Any] = field(repr=False)
-    columns: tuple[str, ...]
+    columns: tuple[str, ...] = ()
     clients: int | None = None
 
     @classmethod
@@ -66,6 +67,12 @@ class SparkTable:
     def session(self) -> SparkSession:
         """Where the rows are."""
         return spark_session() if self._frame is None else self._frame.sparkSession
+
+    def engine(self) -> Engine:
+        """A SparkEngine with three Computes, on the cluster that holds the rows."""
+        from hubbub.engines.spark.engine import SparkEngine
+
+        return SparkEngine(computes=3)
 
     @cached_property
     def shape(self) -> tuple[int, int]:

@@ -1,6 +1,6 @@
 """Laws of noise, each in a file of its own, and the registry of all that are installed."""
 
-from hubbub.privacy.mechanisms.gaussian import Gaussian, GaussianNoise, sensitivity_on_grid
+from hubbub.privacy.mechanisms.gaussian import Gaussian, GaussianNoise, gaussian_round, sensitivity_on_grid
 from hubbub.protocols import Mechanism
 from hubbub.registry import Registry
 
@@ -11,4 +11,4 @@ MECHANISMS: Registry[Mechanism] = Registry(
 GAUSSIAN = Gaussian()
 """The default law of noise; its amount follows from a budget."""
 
-__all__ = ["GAUSSIAN", "MECHANISMS", "Gaussian", "GaussianNoise", "sensitivity_on_grid"]
+__all__ = ["GAUSSIAN", "MECHANISMS", "Gaussian", "GaussianNoise", "gaussian_round", "sensitivity_on_grid"]

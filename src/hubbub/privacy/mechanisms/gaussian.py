@@ -20,7 +20,7 @@ from hubbub.events import GaussianEvent, SampledGaussianEvent
 from hubbub.grid import Grid, choose_fraction_bits
 from hubbub.population import Population
 from hubbub.privacy.accountant import sampled_multiplier, shared_multipliers
-from hubbub.protocols import Budget, Description, Mechanism, NoiseLaw, RoundNoise, Statistic
+from hubbub.protocols import Budget, Description, Mechanism, NoiseLaw, RoundNoise, RoundSpec, Statistic, Steps
 from hubbub.randomness import Randomness
 
 NAME = "gaussian"
@@ -74,9 +74,17 @@ class Gaussian(Mechanism):
         """On a grid that somebody else has chosen, unchecked."""
         return GaussianNoise(self.noise_multiplier, sensitivity_on_grid(statistic, grid, population), population, grid)
 
+    @property
+    def reservation(self) -> str:
+        """Draws are doubles."""
+        return (
+            "noise is drawn in double precision and then rounded to the grid: the figures are those of the ideal "
+            "Gaussian mechanism"
+        )
+
     def describe(self) -> dict[str, object]:
         """Name and multiplier, for the round's record."""
-        return {"mechanism": NAME, "noise_multiplier": self.noise_multiplier}
+        return {"mechanism": NAME, "noise_multiplier": float(self.noise_multiplier)}
 
     @classmethod
     def of(cls, description: Description) -> Self:
@@ -172,6 +180,11 @@ class GaussianNoise(RoundNoise):
             "sensitivity": self.sensitivity, "noise_multiplier": self.noise_multiplier,
             "sigma_client": self.sigma_client, "fraction_bits": self.grid.fraction_bits,
         }  # fmt: skip
+
+
+def gaussian_round(statistic: Statistic, noise_multiplier: float, label: str = "sum", steps: Steps = ()) -> RoundSpec:
+    """A round by itself, with so many sensitivities of Gaussian noise."""
+    return RoundSpec(label, statistic, Gaussian(noise_multiplier), steps)
 
 
 def sensitivity_on_grid(statistic: Statistic, grid: Grid, population: Population) -> float:
