@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hubbub.engines.spark.reports import _called_in_spark, mark, sum_reports
+from hubbub.engines.spark.reports import _called, mark, sum_reports
 from hubbub.errors import InvalidInput, RoundRefused
 from hubbub.privacy import Population
 from hubbub.randomness import Randomness
@@ -98,7 +98,8 @@ def test_spark_orders_names_as_the_digest_does(session, stage: Stage):
     names = ("z", "a", "B", "é", "e\u0301", "\U0001f600", "\uffee", "a b", "aa", "中")
     frame = session.createDataFrame([(name,) for name in names], "client string")
     study = dataclasses.replace(stage.study, population=Population(10), rounds=())
-    assert _called_in_spark(study, 0, frame, b"key").digest == roster_digest(study, 0, names)
+    compute = dataclasses.replace(stage.compute(0), study=study)
+    assert _called(compute, frame, b"key", None).digest == roster_digest(study, 0, names)
 
 
 def decode(stored: tuple[str, bytes]) -> Report:
