@@ -157,6 +157,11 @@ class Mechanism(Protocol):
         """
         ...
 
+    @property
+    def reservation(self) -> str | None:
+        """What the figures of this law take for granted, in words for the privacy report; None where nothing."""
+        return None
+
     def describe(self) -> dict[str, object]:
         """What goes into a round's record: the field `mechanism` and its amount. `of` builds the same from it."""
         ...
@@ -488,3 +493,11 @@ class Analysis(Protocol[State, ResultT]):
     def of(cls, description: Description) -> Self:
         """The analysis that describes itself so, or InvalidInput (KeyError, TypeError and ValueError will do)."""
         ...
+
+    @classmethod
+    def written(cls, settings: Mapping[str, Any]) -> Self:
+        """The analysis that an analyst writes down in study.toml: the entries of [analysis] without its kind.
+
+        By default they are the keywords of the class.
+        """
+        return cls(**settings)

@@ -24,7 +24,7 @@ class Replay:
     @classmethod
     def of(cls, description: Mapping[str, Any], budget: Budget, population: Population, noise: str) -> Replay:
         """As a study has it: the analysis by its description, the law of the noise by its name."""
-        return cls(ANALYSES.read(description), budget, population, MECHANISMS.find(noise)())
+        return cls(ANALYSES.read(_current(description)), budget, population, MECHANISMS.find(noise)())
 
     @property
     def plan(self) -> Plan:
@@ -45,6 +45,13 @@ class Replay:
     def result(self, releases: Sequence[Release]) -> Any:
         """What the analysis finds in the releases of all rounds."""
         return self.analysis.result(self.state(releases))
+
+
+def _current(description: Mapping[str, Any]) -> Mapping[str, Any]:
+    """As this version describes an analysis: hubbub 0.1 knew one, and called it otherwise."""
+    if description.get("kind") != "linear regression":
+        return description
+    return {**{name: value for name, value in description.items() if name != "rounds"}, "kind": "linear"}
 
 
 def written_analysis(entries: Any) -> Analysis[Any, Any]:

@@ -62,6 +62,7 @@ class TrustedAggregator(Engine):
                 dimension=plan.dimension,
                 statistic=str(plan.statistic.describe()["statistic"]),
                 mechanism=str(plan.mechanism.describe()["mechanism"]),
+                reservation=plan.mechanism.reservation,
                 fraction_bits=None if exact else noise.grid.fraction_bits,
                 sealed=None,
                 setting=AGGREGATOR,

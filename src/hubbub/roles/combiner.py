@@ -57,6 +57,7 @@ def decode_release(
             dimension=plan.dimension,
             statistic=str(plan.statistic.describe()["statistic"]),
             mechanism=str(plan.mechanism.describe()["mechanism"]),
+            reservation=plan.mechanism.reservation,
             fraction_bits=noise.grid.fraction_bits,
             sealed=sealed,
             setting=setting,

@@ -8,13 +8,14 @@ and the posterior makes up for it.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from hubbub.analyses.linear.columns import Columns, cautious_target, read_columns
-from hubbub.analyses.linear.regression import RegressionColumns, RegressionState
+from hubbub.analyses.linear.regression import RegressionColumns, RegressionState, written_columns
 from hubbub.analyses.linear.release import RegressionRelease
 from hubbub.analyses.linear.released import Released
 from hubbub.analyses.linear.result import RegressionResult
@@ -100,6 +101,13 @@ class LinearRegression(RegressionColumns, Analysis[RegressionState, RegressionRe
     def of(cls, description: Description) -> Self:
         """From its description."""
         return cls.read(description, x_norm=description["x_norm"], intercept=bool(description["intercept"]))
+
+    @classmethod
+    def written(cls, settings: Mapping[str, Any]) -> Self:
+        """From study.toml, where bounds are text such as "age=0:110,salt=0:40"."""
+        norm = settings.get("x_norm")
+        rest = {name: settings[name] for name in ("intercept",) if name in settings}
+        return cls(**written_columns(settings, {"x_norm", "intercept"}, norm is None), x_norm=norm, **rest)
 
     @property
     def _ranges(self) -> Floats:

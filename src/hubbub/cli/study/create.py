@@ -100,7 +100,7 @@ def run(options: CreateOptions) -> None:
     computes = _computes(content["computes"], web_to(options.authority))
     study = new_study(
         content["title"], computes, population, budget, key, seconds=seconds, analysis=analysis.describe(),
-        scheme=read_scheme(content, len(computes)).describe(), noise=noise, results=content.get("results", "public"),
+        secure_sum=read_scheme(content, len(computes)), noise=noise, results=content.get("results", "public"),
     )  # fmt: skip
     if key_file is None:
         write_secret(key_path, {"sign": key.data.hex()})

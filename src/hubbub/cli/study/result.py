@@ -44,7 +44,6 @@ def result(options: ResultOptions) -> None:
 
 def run(options: ResultOptions) -> None:
     """Print the posterior and the privacy report, from what the Computes released."""
-    from hubbub.analyses.linear.stored import INTERVALS, StoredModel
     from hubbub.cli.model import print_result
 
     check_writable("--out", options.out, endings=(".json",))

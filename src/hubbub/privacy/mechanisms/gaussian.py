@@ -74,6 +74,14 @@ class Gaussian(Mechanism):
         """On a grid that somebody else has chosen, unchecked."""
         return GaussianNoise(self.noise_multiplier, sensitivity_on_grid(statistic, grid, population), population, grid)
 
+    @property
+    def reservation(self) -> str:
+        """Draws are doubles."""
+        return (
+            "noise is drawn in double precision and then rounded to the grid: the figures are those of the ideal "
+            "Gaussian mechanism"
+        )
+
     def describe(self) -> dict[str, object]:
         """Name and multiplier, for the round's record."""
         return {"mechanism": NAME, "noise_multiplier": float(self.noise_multiplier)}

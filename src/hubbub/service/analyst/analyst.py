@@ -191,9 +191,11 @@ def new_study(
     analysis: Mapping[str, Any] | None = None,
     results: Results = "public",
     secure_sum: SecureSum | None = None,
+    noise: str = "gaussian",
 ) -> StudyRecord:
     """A study that ends in so many seconds from now; sums are shared additively among all Computes by default."""
     return StudyRecord(
         title, population, tuple(computes), budget, stamp(time.time() + seconds), analyst.public(),
         dict(analysis or {}), os.urandom(8).hex(), results, {} if secure_sum is None else secure_sum.describe(),
+        noise,
     )  # fmt: skip

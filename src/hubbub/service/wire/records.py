@@ -96,6 +96,8 @@ class StudyRecord:
     """Who is served the sums: everybody who reaches a Compute, or the analyst alone."""
     scheme: Content = field(default_factory=dict)
     """How sums are kept secret, as the secure sum describes itself; additive sharing among all Computes by default."""
+    noise: str = "gaussian"
+    """The law of the noise by the name of its mechanism; how much of it follows from budget, clients and analysis."""
 
     def __post_init__(self) -> None:
         text("title", self.title, 200)
@@ -125,6 +127,7 @@ class StudyRecord:
             "computes": [compute.content() for compute in self.computes], "budget": budget,
             "deadline": self.deadline, "analyst": self.analyst.hex(), "analysis": dict(self.analysis),
             "nonce": self.nonce, "results": self.results, "scheme": dict(self.scheme),
+            "noise": self.noise,
         }  # fmt: skip
 
     def _population(self) -> dict[str, Any]:
@@ -153,6 +156,7 @@ class StudyRecord:
             nonce=nonce if nonce == "" else text("nonce", nonce, 64),
             results=content.get("results", "public"),
             scheme=scheme,
+            noise=text("noise", content.get("noise", "gaussian"), 100),
         )
 
     def check_current(self) -> None:
@@ -186,7 +190,7 @@ class EarlyStudyRecord(StudyRecord):
     def content(self) -> dict[str, Any]:
         """Plain JSON values, as 0.1 wrote them."""
         content = {**super().content(), "hubbub": VERSION, "model": dict(self.analysis)}
-        for later in ("results", "scheme", "analysis"):
+        for later in ("results", "scheme", "analysis", "noise"):
             del content[later]
         return content
 
