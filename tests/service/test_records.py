@@ -61,7 +61,7 @@ MEANS = Means((1.0,))
 
 
 def test_a_study_is_the_same_bytes_everywhere():
-    assert STUDY.id == "48a3317e9765d32ae0e0723e6a7abe0a858fcc60aabae072245eeb141df126a6"
+    assert STUDY.id == "675667bbcea1c4bb7d1e177a33b07fa3df0519dbf411e3ba30b3d3eccfb2d4b1"
     again = read_study(sign_record(STUDY, ANALYST))
     assert again == STUDY
     assert canonical(again.content()) == canonical(STUDY.content())
