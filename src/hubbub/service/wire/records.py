@@ -285,6 +285,8 @@ class RoundRecord:
         """
         self._check_place(study)
         statistic, mechanism = statistic_from(self.statistic), MECHANISMS.read(self.mechanism)
+        if (law := mechanism.describe()["mechanism"]) != study.noise:
+            raise invalid("mechanism", f"{study.noise!r}, as the study says", repr(law), "do not take part")
         noise = self._settled(mechanism, statistic, study.population)
         if not math.isclose(self.sigma_client, noise.sigma_client, rel_tol=1e-9):
             raise invalid(
