@@ -363,6 +363,7 @@ class Table(Rows, Protocol):
         ...
 
 
+@runtime_checkable
 class Engine(Protocol):
     """Runs the roles somewhere; an analysis only ever sees the Release.
 
