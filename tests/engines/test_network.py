@@ -7,7 +7,7 @@ import pytest
 
 from hubbub.engines.network import NetworkEngine
 from hubbub.errors import InvalidInput
-from hubbub.privacy import Budget, Gaussian, gaussian_round
+from hubbub.privacy import Budget, GaussianMechanism, gaussian_round
 from hubbub.protocols import RoundSpec
 from hubbub.securesum import Additive
 from hubbub.service.devnet import LocalComputes
@@ -32,14 +32,14 @@ def test_rounds_follow_one_another_in_one_study(live: LocalComputes):
 @pytest.mark.parametrize("holds", [1, 4])
 def test_rows_take_the_public_steps_at_their_client_and_once(live: LocalComputes, holds: int):
     steps = (shift([1.0, 1.0]), clip([5.0, 20.0]))
-    spec = RoundSpec("prepared", MEANS, Gaussian(0.0), steps)
+    spec = RoundSpec("prepared", MEANS, GaussianMechanism(0.0), steps)
     release = NetworkEngine(live.urls, holds=holds).private_sum(ROWS, spec)
     np.testing.assert_array_equal(release.value, np.clip(ROWS - 1, [-5, -20], [5, 20]).sum(axis=0))
 
 
 def test_with_a_budget_the_noise_is_that_of_the_mechanism(live: LocalComputes):
     budget = Budget(1.0, 1e-5)
-    (mechanism,) = Gaussian().within(budget, [1.0])
+    (mechanism,) = GaussianMechanism().within(budget, [1.0])
     engine = NetworkEngine(live.urls, budget=budget, seed=3)
     release = engine.private_sum(ROWS, RoundSpec("noisy", MEANS, mechanism))
     assert release.noise_std == pytest.approx(mechanism.settled(MEANS, engine.population(6)).sigma_client * np.sqrt(6))
@@ -49,7 +49,7 @@ def test_with_a_budget_the_noise_is_that_of_the_mechanism(live: LocalComputes):
 def test_what_it_cannot_do_is_one_line_before_anything_is_sent():
     engine = NetworkEngine(("http://127.0.0.1:9", "http://127.0.0.1:10"))
     assert engine.secure_sum == Additive(2)
-    chosen = RoundSpec("chosen", MEANS, Gaussian(1.0), chosen=np.arange(3))
+    chosen = RoundSpec("chosen", MEANS, GaussianMechanism(1.0), chosen=np.arange(3))
     with pytest.raises(InvalidInput, match="selection must be 'self' on a network.*got 'trainer'"):
         engine.private_sum(ROWS, chosen)
     with pytest.raises(InvalidInput, match="rows must be an array with 2 columns"):

@@ -13,8 +13,8 @@ from hubbub.errors import InvalidInput
 from hubbub.privacy import (
     Budget,
     EarlyPopulation,
-    Gaussian,
     GaussianEvent,
+    GaussianMechanism,
     SampledGaussianEvent,
     fits,
     shared_multipliers,
@@ -364,7 +364,7 @@ def test_a_round_is_not_taken_at_its_word(stage: Stage):
         ({"sigma_client": 1e-9}, "sigma_client must be"),
         ({"sigma_client": 0.999 * stage.round().sigma_client}, "sigma_client must be .*the round misstates its noise"),
         ({"sigma_client": 1.001 * stage.round().sigma_client}, "sigma_client must be .*the round misstates its noise"),
-        ({"mechanism": Gaussian(1.0).describe()}, "sigma_client must be .*the round misstates its noise"),
+        ({"mechanism": GaussianMechanism(1.0).describe()}, "sigma_client must be .*the round misstates its noise"),
         ({"fraction_bits": 62}, "fraction_bits must be at most"),
         ({"statistic": {"statistic": "means", "bounds": [0.01, 0.01]}}, "sigma_client must be|fraction_bits"),
         ({"statistic": {"statistic": "unheard of"}}, "statistic must be one of"),

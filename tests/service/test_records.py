@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from hubbub.errors import InvalidInput
-from hubbub.privacy import Budget, Gaussian, GaussianEvent, Population
+from hubbub.privacy import Budget, GaussianEvent, GaussianMechanism, Population
 from hubbub.protocols import Trust
 from hubbub.securesum import Additive, PublicKey
 from hubbub.service.client.client import promise, what_leaves
@@ -49,7 +49,7 @@ ROUND = RoundRecord(
     digest(STUDY),
     0,
     {"statistic": "means", "bounds": [1.0]},
-    Gaussian(2.0).describe(),
+    GaussianMechanism(2.0).describe(),
     20,
     0.5,
     "2026-11-30T00:00:00Z",
@@ -151,7 +151,7 @@ class Most(Additive):
 
 def test_the_promise_and_what_leaves_go_by_the_scheme(monkeypatch: pytest.MonkeyPatch):
     round_ = replace(
-        ROUND, fraction_bits=20, sigma_client=Gaussian(2.0).settled(MEANS, STUDY.population, 20).sigma_client
+        ROUND, fraction_bits=20, sigma_client=GaussianMechanism(2.0).settled(MEANS, STUDY.population, 20).sigma_client
     )
     usual = what_leaves(round_, round_.checked(STUDY), np.zeros((1, 1)))[2]
     assert "3 shares, any 2 of which together tell nothing: 8 bytes to one Compute, 32 to each other one" in usual
@@ -209,14 +209,14 @@ def test_a_study_with_another_scheme_is_refused(scheme: object, message: str):
 
 @pytest.mark.parametrize("factor", [0.5, 1 - 1e-6, 1 + 1e-6, 0.0])
 def test_a_round_that_misstates_its_noise_is_refused(factor: float):
-    sigma = Gaussian(2.0).settled(MEANS, STUDY.population, 20).sigma_client
+    sigma = GaussianMechanism(2.0).settled(MEANS, STUDY.population, 20).sigma_client
     replace(ROUND, sigma_client=sigma).checked(STUDY)
     with pytest.raises(InvalidInput, match="sigma_client must be .*do not take part: the round misstates its noise"):
         replace(ROUND, sigma_client=factor * sigma).checked(STUDY)
 
 
 def test_a_round_without_noise_is_for_simulations():
-    silent = replace(ROUND, mechanism=Gaussian(0.0).describe(), sigma_client=0.0)
+    silent = replace(ROUND, mechanism=GaussianMechanism(0.0).describe(), sigma_client=0.0)
     with pytest.raises(InvalidInput, match="sigma_client must be positive.*only a simulation has no noise"):
         silent.checked(STUDY)
     free = replace(STUDY, budget=None)
@@ -224,7 +224,7 @@ def test_a_round_without_noise_is_for_simulations():
 
 
 def test_a_round_says_what_it_costs():
-    sigma = Gaussian(2.0).settled(MEANS, STUDY.population, 20).sigma_client
+    sigma = GaussianMechanism(2.0).settled(MEANS, STUDY.population, 20).sigma_client
     assert replace(ROUND, sigma_client=sigma).event(STUDY) == GaussianEvent(2.0)
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from hubbub.errors import InvalidInput
 from hubbub.events import Event
-from hubbub.privacy import MECHANISMS, Budget, Gaussian
+from hubbub.privacy import MECHANISMS, Budget, GaussianMechanism
 from hubbub.protocols import Share
 from hubbub.securesum import SECURE_SUMS, Additive
 from hubbub.service.client.outbox import Outbox, Parcel
@@ -42,7 +42,7 @@ class Counting(Additive):
 
 
 @dataclass(frozen=True)
-class Doubled(Gaussian):
+class Doubled(GaussianMechanism):
     """A law that is charged as two Gaussian mechanisms, in the words of dp_accounting."""
 
     def event(self, probability: float = 1.0) -> Event:
@@ -88,12 +88,12 @@ def test_a_round_has_the_law_that_the_study_names(stage: Stage):
 def test_the_outbox_keeps_any_event(tmp_path: Path):
     outbox = Outbox(tmp_path / "outbox.db")
     outbox.put("study", "c0", 0, b"digest", Doubled(3.0).event(), [Parcel(0, b"body")])
-    outbox.put("study", "c0", 1, b"digest", Gaussian(3.0).event(0.1), [])
-    assert outbox.spent("study", "c0") == {0: Doubled(3.0).event(), 1: Gaussian(3.0).event(0.1)}
+    outbox.put("study", "c0", 1, b"digest", GaussianMechanism(3.0).event(0.1), [])
+    assert outbox.spent("study", "c0") == {0: Doubled(3.0).event(), 1: GaussianMechanism(3.0).event(0.1)}
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"noise_multiplier": "x"}', '{"dp_event": {"class": "os"}}'])
 def test_what_is_no_event_is_one_line(text: str):
     with pytest.raises(InvalidInput, match="event must be written as hubbub writes it"):
         event_from(text)
-    assert event_from(event_text(Gaussian(2.0).event())) == Gaussian(2.0).event()
+    assert event_from(event_text(GaussianMechanism(2.0).event())) == GaussianMechanism(2.0).event()

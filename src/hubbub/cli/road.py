@@ -60,9 +60,9 @@ def page(found: Road) -> str:
     """Return the page docs/road.md."""
     lines = [
         "# The road of one sample", "",
-        "These are the functions that a sample passes when `hubbub fit` reads it from a CSV file, in the order in which",
-        "they are first called, from the file to the release. After the release nothing sees a sample any more. The",
-        "page is made by `hubbub road --markdown`, which fits a small table under a profiler; a test keeps it up to date.",
+        "These are the functions that a sample passes when `hubbub fit` reads it from a CSV file, in the order in",
+        "which they are first called, from the file to the release. After that nothing sees a sample any more. The",
+        "page is made by `hubbub road --markdown`, which fits a small table under a profiler; a test compares them.",
         "", f"{len(found.stops)} functions, {found.changes} changes of folder (on calls and on returns).", "",
     ]  # fmt: skip
     folder = ""

@@ -1,8 +1,8 @@
 """The road that one sample takes through the code, as a profiler sees it: which functions, in which order.
 
-A small table is fitted while every call in hubbub is watched. A function is on the road where the samples pass it: where
-an argument or its result is an array with a row for each client, or words that were made from such rows. The road
-begins where the file is read and ends with the release; what follows sees no sample.
+A small table is fitted while every call in hubbub is watched. A function is on the road where the samples pass it:
+where an argument or its result is an array with a row for each client, or words that were made from such rows. The
+road begins where the file is read and ends with the release; what follows sees no sample.
 """
 
 from __future__ import annotations
