@@ -124,7 +124,9 @@ def test_a_client_that_reads_a_description_can_take_part_and_a_stranger_is_told_
         assert np.isfinite(statistic_from(spec.statistic.describe()).vectors(ROWS)).all()
     for kind in ("svi", "sgld"):
         description = {**MAKE[kind](**BATCHES).describe(), "fingerprint": "0" * 64}
-        with pytest.raises(InvalidInput, match=r"model must be installed here, got 'gradient of .* \(000000000000") as error:
+        with pytest.raises(
+            InvalidInput, match=r"model must be installed here, got 'gradient of .* \(000000000000"
+        ) as error:
             READ.read(description)
         assert "\n" not in str(error.value)
 

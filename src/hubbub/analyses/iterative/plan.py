@@ -17,7 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.errors import InvalidInput, invalid, whole
-from hubbub.privacy import Budget, Entry, Event, Gaussian, GaussianEvent, SampledGaussianEvent, affordable_steps
+from hubbub.privacy import (
+    Budget,
+    Entry,
+    Event,
+    GaussianEvent,
+    GaussianMechanism,
+    SampledGaussianEvent,
+    affordable_steps,
+)
 from hubbub.protocols import Description, Mechanism, Plan, Population, RoundSpec, Statistic
 
 Batches = Literal["self", "trainer"]
@@ -166,7 +174,7 @@ def make_plan(
     if schedule.noise_multiplier is None:
         noise = mechanism.within(budget, (1.0,) * turns, probability)[0]
     else:
-        noise = Gaussian(schedule.noise_multiplier)
+        noise = GaussianMechanism(schedule.noise_multiplier)
         if schedule.noise_multiplier > 0:
             steps = _paid(budget, schedule.noise_multiplier, probability, steps, picked)
     picked = None if picked is None else picked[:steps]
