@@ -228,9 +228,8 @@ class LocalEngine(Engine):
         count = self.workers or cores()
         words = rows.shape[0] * plan.dimension * self.computes
         one_slice = rows.shape[0] * plan.dimension <= _ONE_SLICE
-        too_long = (
-            self.holds * max(rows.shape[1], plan.dimension) > SLOT_WORDS or plan.dimension * self.computes > MOST_SUMS
-        )
+        sums = self.scheme.empty(plan.dimension).size * self.computes  # whose length is up to the scheme
+        too_long = self.holds * max(rows.shape[1], plan.dimension) > SLOT_WORDS or sums > MOST_SUMS
         if count == 1 or one_slice or too_long or self.colluders or plan.statistic.at_once:
             return 1
         return count if words >= (_WORTH_SENDING if POOL.warm(count) else _WORTH_STARTING) else 1
