@@ -10,7 +10,7 @@ import importlib
 import os
 import sys
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
@@ -47,29 +47,34 @@ def lay_down(folder: Path, package: str, sources: Mapping[str, str], points: Poi
 @contextmanager
 def on_the_path(folder: Path) -> Iterator[None]:
     """This process, and those that it starts, find what lies in the folder."""
-    before = os.environ.get("PYTHONPATH")
-    os.environ["PYTHONPATH"] = os.pathsep.join([str(folder), *([before] if before else [])])
+    before = _processes_look([folder])
     sys.path.insert(0, str(folder))
     importlib.invalidate_caches()
     try:
         yield
     finally:
         _forget(folder)
-        if before is None:
-            del os.environ["PYTHONPATH"]
-        else:
-            os.environ["PYTHONPATH"] = before
+        os.environ["PYTHONPATH"] = before
 
 
 @contextmanager
 def gone(folder: Path) -> Iterator[None]:
-    """Meanwhile this process does not find what lies there, as if it had never been installed."""
-    modules = _forget(folder)
+    """Meanwhile neither this process nor those that it starts find what lies there, as if it were not installed."""
+    modules, before = _forget(folder), _processes_look([], without=folder)
     try:
         yield
     finally:
+        os.environ["PYTHONPATH"] = before
         sys.path.insert(0, str(folder))
         sys.modules.update(modules)
+
+
+def _processes_look(places: Sequence[Path], without: Path | None = None) -> str:
+    """Where processes that are started from now on look first; returns how it was."""
+    before = os.environ.get("PYTHONPATH", "")
+    kept = [place for place in before.split(os.pathsep) if place and place != str(without)]
+    os.environ["PYTHONPATH"] = os.pathsep.join([*map(str, places), *kept])
+    return before
 
 
 def _forget(folder: Path) -> dict[str, ModuleType]:

@@ -82,7 +82,7 @@ def test_mechanism(toys: dict[str, Any]):
     check_mechanism(toys["mechanism"]())
 
 
-@pytest.mark.parametrize("computes", [3, 4, 7])
+@pytest.mark.parametrize("computes", [3, 4])
 def test_secure_sum(toys: dict[str, Any], computes: int):
     from contracts.test_secure_sums import check_secure_sum
 
@@ -127,11 +127,11 @@ def test_toys_in_worker_processes(toys: dict[str, Any]):
     from hubbub.privacy import gaussian_round
     from hubbub.statistics import Means
 
-    rows = np.arange(2**14.0 * 40).reshape(-1, 40) % 100
+    rows = np.arange(2.0**15 * 40).reshape(-1, 40) % 100
     engine = LocalEngine(secure_sum=toys["secure_sum"](3), workers=2)
     engine.warm_up()
     plan = engine.settle(gaussian_round(Means((100.0,) * 40), 0.0), rows.shape[0])
-    assert engine._worker_count(plan, rows) == 2 or rows.size * 3 < 2**21
+    assert engine._worker_count(plan, rows) == 2
     assert engine.private_sum(rows, gaussian_round(Means((100.0,) * 40), 0.0)).value.tolist() == rows.sum(axis=0).tolist()
 
 
@@ -205,6 +205,16 @@ def computes(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         yield found
 
 
+@pytest.fixture(scope="module")
+def bare(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalComputes]:
+    """Three Compute processes that do not have it."""
+    with gone(folder):
+        found = LocalComputes(tmp_path_factory.mktemp("bare"), 3)
+        found.__enter__()
+    yield found
+    found.__exit__(None, None, None)
+
+
 @pytest.mark.slow
 def test_a_study_on_live_nodes_with_toys_alone(
     folder: Path, computes: LocalComputes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -256,9 +266,9 @@ def test_a_client_without_the_package_stays_away_in_one_line(
     ],
 )  # fmt: skip
 def test_computes_without_the_package_refuse_the_study_or_the_round_in_one_line(
-    live: LocalComputes, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], names: dict[str, str], message: str
+    bare: LocalComputes, tmp_path: Path, capsys: pytest.CaptureFixture[str], names: dict[str, str], message: str
 ):  # fmt: skip
-    parties = Parties(tmp_path, live.urls, capsys, **names)
+    parties = Parties(tmp_path, bare.urls, capsys, **names)
     parties.create()
     said = parties.failed("study", "open", parties.study)
     assert f"{message} of the package 'hubbub-toys', which is not; install that" in said
