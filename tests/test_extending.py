@@ -19,7 +19,13 @@ from hubbub.statistics import STATISTICS
 from plugins.installing import TOYS, lay_down, on_the_path, points_in, sources_of
 
 DOCS = Path(__file__).parent.parent / "docs" / "extending"
-PAGES = {"statistic": "statistic", "mechanism": "mechanism", "secure_sum": "secure-sum", "engine": "engine", "analysis": "analysis"}
+PAGES = {
+    "statistic": "statistic",
+    "mechanism": "mechanism",
+    "secure_sum": "secure-sum",
+    "engine": "engine",
+    "analysis": "analysis",
+}
 """The page of each seam."""
 
 

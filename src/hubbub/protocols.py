@@ -43,8 +43,8 @@ __all__ = [
     "Analysis", "Budget", "BudgetExceeded", "Description", "Engine", "Entry", "Event", "Floats", "GaussianEvent",
     "Grid", "HubbubError", "InvalidInput", "Mechanism", "NoiseLaw", "OneByOne", "Plan", "Population", "Protection",
     "Randomness", "Release", "Result", "RoundNoise", "RoundRefused", "RoundSpec", "Rows", "SampledGaussianEvent",
-    "SecureSum", "Setting", "Share", "Statement", "Statistic", "Steps", "Table", "Tally", "Trust", "UntrustworthyWarning",
-    "Words", "invalid", "number_rows", "whole",
+    "SecureSum", "Setting", "Share", "Statement", "Statistic", "Steps", "Table", "Tally", "Trust",
+    "UntrustworthyWarning", "Words", "invalid", "number_rows", "whole",
 ]  # fmt: skip
 
 Description = Mapping[str, Any]

@@ -39,7 +39,9 @@ def lay_down(folder: Path, package: str, sources: Mapping[str, str], points: Poi
     for name, text in sources.items():
         (place / f"{name}.py").write_text(text)
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package.replace('_', '-')}\nVersion: 0.1\n")
-    lines = [line for group, names in points.items() for line in (f"[{group}]", *(f"{n} = {v}" for n, v in names.items()))]
+    lines = [
+        line for group, names in points.items() for line in (f"[{group}]", *(f"{n} = {v}" for n, v in names.items()))
+    ]
     (info / "entry_points.txt").write_text("\n".join(lines) + "\n")
     return folder
 

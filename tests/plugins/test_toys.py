@@ -132,7 +132,9 @@ def test_toys_in_worker_processes(toys: dict[str, Any]):
     engine.warm_up()
     plan = engine.settle(gaussian_round(Means((100.0,) * 40), 0.0), rows.shape[0])
     assert engine._worker_count(plan, rows) == 2
-    assert engine.private_sum(rows, gaussian_round(Means((100.0,) * 40), 0.0)).value.tolist() == rows.sum(axis=0).tolist()
+    assert (
+        engine.private_sum(rows, gaussian_round(Means((100.0,) * 40), 0.0)).value.tolist() == rows.sum(axis=0).tolist()
+    )
 
 
 def test_analyses_of_hubbub_run_on_the_toy_law(toys: dict[str, Any], rng: np.random.Generator):
@@ -223,7 +225,9 @@ def test_a_study_on_live_nodes_with_toys_alone(
     parties.create()
     assert parties.run("study", "open", parties.study)["label"] == "toy sum"
     with gone(folder):
-        assert "scheme='toy-ring' of the package 'hubbub-toys', which is not" in parties.failed(*parties.command_of("north"))
+        assert "scheme='toy-ring' of the package 'hubbub-toys', which is not" in parties.failed(
+            *parties.command_of("north")
+        )
     for client in parties.tokens:
         assert parties.run(*parties.command_of(client))["rounds"][0]["label"] == "toy sum"
     closed = parties.run("study", "close", parties.study)

@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 
 from hubbub import PrivacyReport
 from hubbub.protocols import Analysis, Budget, Description, Mechanism, Plan, Population, Release, Result, RoundSpec
-
 from hubbub_toys.statistic import ToyRange
 
 
@@ -29,9 +28,7 @@ class ToyFound(Result):
 
     def table(self, level: float = 0.9) -> list[dict[str, Any]]:
         half = self.std * NormalDist().inv_cdf((1 + level) / 2)
-        return [
-            {"name": "mean", "mean": self.mean, "std": self.std, "low": self.mean - half, "high": self.mean + half}
-        ]
+        return [{"name": "mean", "mean": self.mean, "std": self.std, "low": self.mean - half, "high": self.mean + half}]
 
     def as_dict(self) -> dict[str, Any]:
         return {"quantities": {row.pop("name"): row for row in self.table()}, "n": self.n}
