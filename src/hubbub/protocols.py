@@ -289,7 +289,7 @@ class SecureSum(Protocol):
         ...
 
     def merge(self, total: Words, part: Words) -> None:
-        """Add another part of the same sums to them, element by element and in place (other clients', made elsewhere)."""
+        """Add another part of the same sums to them, element by element and in place: of other clients."""
         total += part
 
     def enough(self, computes: Collection[int]) -> bool:
@@ -363,6 +363,7 @@ class Table(Rows, Protocol):
         ...
 
 
+@runtime_checkable
 class Engine(Protocol):
     """Runs the roles somewhere; an analysis only ever sees the Release.
 

@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hubbub.statistics.base import Statistic
 from scipy import stats
 
 from conftest import FALSE_ALARM
@@ -17,6 +16,7 @@ from hubbub.engines.network import NetworkEngine
 from hubbub.engines.spark.engine import SparkEngine
 from hubbub.errors import InvalidInput, OutOfDomainWarning
 from hubbub.privacy import gaussian_round
+from hubbub.protocols import Statistic
 from hubbub.statistics import (
     Ball,
     Box,

@@ -19,10 +19,10 @@ from hubbub import Budget, InvalidInput, LocalEngine, run
 from hubbub.analyses import ANALYSES
 from hubbub.cli import main
 from hubbub.engines import ENGINES
-from hubbub.privacy import MECHANISMS, Population
+from hubbub.privacy import MECHANISMS, Population, gaussian_round
 from hubbub.securesum import SECURE_SUMS
 from hubbub.service.devnet import LocalComputes
-from hubbub.statistics import STATISTICS
+from hubbub.statistics import STATISTICS, Means
 from plugins.installing import TOYS, gone, lay_down, on_the_path, points_in, sources_of
 
 SOURCES = sources_of(TOYS / "hubbub_toys")
@@ -124,14 +124,15 @@ def test_toys_in_the_engines_of_hubbub(toys: dict[str, Any], rng: np.random.Gene
 
 def test_toys_in_worker_processes(toys: dict[str, Any]):
     """A scheme whose sums are longer than the vectors: every worker adds up its part, and the parts are merged."""
-    from hubbub.privacy import gaussian_round
-    from hubbub.statistics import Means
-
     rows = np.arange(2.0**15 * 40).reshape(-1, 40) % 100
     engine = LocalEngine(secure_sum=toys["secure_sum"](3), workers=2)
     engine.warm_up()
     plan = engine.settle(gaussian_round(Means((100.0,) * 40), 0.0), rows.shape[0])
-    assert engine._worker_count(plan, rows) == 2
+    found = engine._sums_of_workers(plan, rows)
+    assert found is not None
+    assert engine.private_sum(rows, gaussian_round(plan.statistic, 0.0)).value.tolist() == rows.sum(axis=0).tolist()
+
+
     assert (
         engine.private_sum(rows, gaussian_round(Means((100.0,) * 40), 0.0)).value.tolist() == rows.sum(axis=0).tolist()
     )

@@ -12,7 +12,7 @@ import pytest
 
 from hubbub.errors import InvalidInput
 from hubbub.grid import Grid
-from hubbub.privacy import EarlyPopulation, Gaussian, GaussianNoise, Population
+from hubbub.privacy import EarlyPopulation, GaussianMechanism, GaussianNoise, Population
 from hubbub.randomness import Randomness
 from hubbub.roles import RoundPlan, Study, contribute
 from hubbub.securesum import Additive, PrivateKey, PublicKey
@@ -153,7 +153,7 @@ def test_a_finer_grid_than_the_noise_asks_for_is_refused():
     ):
         planned(Means((1.0,)), 1.0, Population(10), fraction_bits=40)
     with pytest.raises(InvalidInput, match="fraction_bits must be at most"):
-        Gaussian(2.0).settled(PLAN.statistic, PEOPLE, PLAN.noise.grid.fraction_bits + 2)
+        GaussianMechanism(2.0).settled(PLAN.statistic, PEOPLE, PLAN.noise.grid.fraction_bits + 2)
 
 
 def test_a_whole_client_moves_as_many_vectors_as_it_holds():

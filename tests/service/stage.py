@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hubbub.privacy import Budget, Gaussian, Population
+from hubbub.privacy import Budget, GaussianMechanism, Population
 from hubbub.randomness import Randomness
 from hubbub.roles import combine_sums, contribute
 from hubbub.securesum import PrivateKey, Session, encode_report, start_session
@@ -67,7 +67,7 @@ class Stage:
     def round(self, number: int = 0, multiplier: float = 10.0, statistic=STATISTIC, **changes) -> RoundRecord:
         plan = planned(statistic, multiplier, self.study.population)
         record = RoundRecord(
-            digest(self.study), number, statistic.describe(), Gaussian(multiplier).describe(),
+            digest(self.study), number, statistic.describe(), GaussianMechanism(multiplier).describe(),
             plan.noise.grid.fraction_bits, plan.noise.sigma_client, stamp(self.clock.now + 3600), f"round {number}",
         )  # fmt: skip
         return replace(record, **changes)

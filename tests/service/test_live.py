@@ -84,7 +84,7 @@ def test_a_study_from_first_to_last(opened):
     release = study.analyst.release(record)
     np.testing.assert_array_equal(release.value, study.exact())
     assert release.n == N
-    assert release.protection.setting == "network"
+    assert release.protection.setting.name == "network"
     first, second = (httpx.get(study.url(1, "/rounds/0/sum")).content for _ in range(2))
     assert first == second
 

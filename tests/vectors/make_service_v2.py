@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hubbub.privacy import Budget, Gaussian, Population
+from hubbub.privacy import Budget, GaussianMechanism, Population
 from hubbub.roles import ComputeSum, Turnout
 from hubbub.securesum import PublicKey
 from hubbub.service.wire.canonical import digest, sign_record
@@ -44,9 +44,9 @@ def records() -> dict[str, tuple[object, SigningKey]]:
         "blood pressure ä", population, computes, Budget(1.0, 1e-5), "2030-01-01T00:00:00Z", ANALYST.public(), analysis, "7",
         "analyst",
     )  # fmt: skip
-    noise = Gaussian(4.0).settled(Means((1.0, 2.0)), population)
+    noise = GaussianMechanism(4.0).settled(Means((1.0, 2.0)), population)
     round_ = RoundRecord(
-        digest(study), 0, Means((1.0, 2.0)).describe(), Gaussian(4.0).describe(), noise.grid.fraction_bits,
+        digest(study), 0, Means((1.0, 2.0)).describe(), GaussianMechanism(4.0).describe(), noise.grid.fraction_bits,
         noise.sigma_client, "2029-12-31T00:00:00Z", "means", (shift([0.5, 0.0]), clip([1.0, 2.0])),
     )  # fmt: skip
     token = token_digest(token_for(bytes(32), COMPUTE.public()))

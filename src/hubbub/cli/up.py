@@ -83,8 +83,10 @@ def run(options: UpOptions) -> None:
         seconds = time.perf_counter() - started
         accepted = _accepted(nodes)
         if options.json:
-            print_json({"analysis": options.analysis, **found.as_dict(), "computes": list(nodes.urls),
-                        "reports_accepted": accepted, "seconds": seconds, "privacy": found.privacy.as_dict()})  # fmt: skip
+            print_json({
+                "analysis": options.analysis, **found.as_dict(), "computes": list(nodes.urls),
+                "reports_accepted": accepted, "seconds": seconds, "privacy": found.privacy.as_dict(),
+            })  # fmt: skip
             return
         print_result(found)
         console.print(str(found.privacy), markup=False)

@@ -32,7 +32,7 @@ _THREADS = 16
 
 @dataclass(frozen=True)
 class _Live:
-    """A registered study and its enrolled clients, used again for every round over as many rows."""
+    """A registered study and its enrolled clients, for all rounds over as many rows with one law of noise."""
 
     analyst: Analyst
     clients: tuple[Client, ...]
@@ -70,7 +70,7 @@ class NetworkEngine(Engine):
     _randomness: Randomness = field(init=False, repr=False, compare=False)
     _web: Web = field(init=False, repr=False, compare=False)
     _folder: Any = field(init=False, repr=False, compare=False)
-    _live: dict[int, _Live] = field(init=False, repr=False, compare=False, default_factory=dict)
+    _live: dict[tuple[int, str], _Live] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "urls", tuple(self.urls))
@@ -117,7 +117,7 @@ class NetworkEngine(Engine):
                 "selection must be 'self' on a network, whose clients answer for themselves, got 'trainer'; "
                 "let the clients select themselves"
             )
-        live = self._study(rows.shape[0])
+        live = self._study(rows.shape[0], str(spec.mechanism.describe()["mechanism"]))
         record = live.analyst.plan(len(live.rounds), spec, self.fraction_bits)
         with _under_way():
             return self._round(live, record, rows)
@@ -134,18 +134,19 @@ class NetworkEngine(Engine):
         live.analyst.close(record)
         return live.analyst.release(record, setting=NETWORK_HERE, randomness=self._randomness)
 
-    def _study(self, samples: int) -> _Live:
-        """The study over so many rows: made, registered and enrolled in at the first round."""
-        if samples not in self._live:
-            self._live[samples] = self._start(samples)
-        return self._live[samples]
+    def _study(self, samples: int, noise: str) -> _Live:
+        """The study over so many rows with this law of noise: made, registered and enrolled in at the first round."""
+        if (samples, noise) not in self._live:
+            self._live[samples, noise] = self._start(samples, noise)
+        return self._live[samples, noise]
 
-    def _start(self, samples: int) -> _Live:
+    def _start(self, samples: int, noise: str) -> _Live:
         population = self.population(samples)
         key, computes = SigningKey.generate(), [find_compute(url, self._web) for url in self.urls]
         study = new_study(
-            self.title, computes, population, self.budget, key, seconds=_STUDY_SECONDS, secure_sum=self.scheme
-        )
+            self.title, computes, population, self.budget, key, seconds=_STUDY_SECONDS, secure_sum=self.scheme,
+            noise=noise,
+        )  # fmt: skip
         analyst = Analyst(study, key, self._web)
         analyst.register()
         sizes = [part.shape[0] for part in _parts(np.empty((samples, 0)), self.holds)]

@@ -21,7 +21,7 @@ from hubbub.analyses.linear.released import Released
 from hubbub.analyses.linear.result import RegressionResult
 from hubbub.analyses.linear.tuning import TUNING
 from hubbub.arrays import Floats
-from hubbub.privacy import Gaussian
+from hubbub.privacy import GaussianMechanism
 from hubbub.protocols import Analysis, Budget, Description, Mechanism, Plan, Population, Release, RoundSpec, Statistic
 from hubbub.statistics import Ball, Box, ColumnHistogram, Regression, Spread, Stacked
 from hubbub.statistics.bounds import positive
@@ -148,7 +148,7 @@ def multiplier_of(mechanism: Mechanism) -> float:
 
     A law that is not Gaussian is taken for the Gaussian one with the same standard deviation in a round of its own.
     """
-    if isinstance(mechanism, Gaussian):
+    if isinstance(mechanism, GaussianMechanism):
         return mechanism.noise_multiplier
     unit, people = Box((1.0,)), Population(1000)
     noise = mechanism.settled(Regression(unit), people)

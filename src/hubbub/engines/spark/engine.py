@@ -56,8 +56,6 @@ class SparkEngine(Engine):
     _randomness: Randomness = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if self.secure_sum is None:
-            object.__setattr__(self, "secure_sum", Additive(self.computes, self.shares))
         object.__setattr__(self, "computes", self.scheme.computes)
         covered(self.tolerate, self.dropouts, self.colluding)
         if self.partitions is not None:
@@ -71,8 +69,7 @@ class SparkEngine(Engine):
     @property
     def scheme(self) -> SecureSum:
         """How sums are kept secret."""
-        assert self.secure_sum is not None  # as __post_init__ has seen to
-        return self.secure_sum
+        return Additive(self.computes, self.shares) if self.secure_sum is None else self.secure_sum
 
     def hold(self, rows: Any) -> SparkTable:
         """A SparkTable as it is; a DataFrame or an RDD of blocks as one; an array as blocks in the cluster's memory."""

@@ -31,7 +31,6 @@ from hubbub.service.wire.records import ComputeRecord, RoundRecord, StudyRecord,
 from hubbub.service.wire.refusals import unsigned
 from hubbub.service.wire.web import MOST_LIST, Unreachable, Web
 from hubbub.statistics import bounded_vectors
-from hubbub.statistics.preparation import prepare
 
 BATCH = 100
 """Reports in one request of `send_together`."""
@@ -316,7 +315,7 @@ _READERS = {
 def what_leaves(record: RoundRecord, role: Study, rows: Floats) -> list[str]:
     """What a data holder is shown first: what is computed, how it is hidden, and how much is sent."""
     plan = role.plan(record.number)
-    vectors, _ = bounded_vectors(plan.statistic, prepare(rows[:1000], plan.steps))
+    vectors, _ = bounded_vectors(plan.statistic, rows[:1000], plan.steps)
     sigma, samples = plan.noise.sigma_client, rows.shape[0]
     together = "" if samples == 1 else f" of their sum over the {samples} samples"
     return [

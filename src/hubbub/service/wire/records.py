@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from hubbub.errors import InvalidInput, invalid, whole
 from hubbub.grid import Grid
-from hubbub.privacy import MECHANISMS, Budget, EarlyPopulation, Event, Gaussian, Population
+from hubbub.privacy import MECHANISMS, Budget, EarlyPopulation, Event, GaussianMechanism, Population
 from hubbub.protocols import Mechanism, RoundNoise, SecureSum, Statistic
 from hubbub.roles import RoundPlan, Study
 from hubbub.securesum import SECURE_SUMS, Additive, PublicKey, check_computes
@@ -285,6 +285,8 @@ class RoundRecord:
         """
         self._check_place(study)
         statistic, mechanism = statistic_from(self.statistic), MECHANISMS.read(self.mechanism)
+        if (law := mechanism.describe()["mechanism"]) != study.noise:
+            raise invalid("mechanism", f"{study.noise!r}, as the study says", repr(law), "do not take part")
         noise = self._settled(mechanism, statistic, study.population)
         if not math.isclose(self.sigma_client, noise.sigma_client, rel_tol=1e-9):
             raise invalid(
@@ -328,7 +330,7 @@ class EarlyRoundRecord(RoundRecord):
     def of(cls, content: Content) -> Self:
         """The record, or InvalidInput."""
         check_version(content)
-        return cls._of(content, Gaussian(_real("noise_multiplier", content["noise_multiplier"])).describe())
+        return cls._of(content, GaussianMechanism(_real("noise_multiplier", content["noise_multiplier"])).describe())
 
     def _check_place(self, study: StudyRecord) -> None:
         """A study of hubbub 0.1 alone has such rounds."""
@@ -338,7 +340,7 @@ class EarlyRoundRecord(RoundRecord):
 
     def _settled(self, mechanism: Mechanism, statistic: Statistic, population: Population) -> RoundNoise:
         """On the grid that 0.1 chose, which may be finer than is taken for safe today."""
-        assert isinstance(mechanism, Gaussian)  # as `of` has made it
+        assert isinstance(mechanism, GaussianMechanism)  # as `of` has made it
         return mechanism.on(statistic, population, Grid(self.fraction_bits))
 
     def _role(self, study: StudyRecord, plan: RoundPlan) -> Study:
