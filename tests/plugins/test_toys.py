@@ -132,7 +132,6 @@ def test_toys_in_worker_processes(toys: dict[str, Any]):
     assert found is not None
     assert engine.private_sum(rows, gaussian_round(plan.statistic, 0.0)).value.tolist() == rows.sum(axis=0).tolist()
 
-
     assert (
         engine.private_sum(rows, gaussian_round(Means((100.0,) * 40), 0.0)).value.tolist() == rows.sum(axis=0).tolist()
     )
