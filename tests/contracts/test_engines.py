@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hubbub.statistics.base import Statistic
 from scipy import stats
 
 from conftest import FALSE_ALARM

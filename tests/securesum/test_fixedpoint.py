@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from hubbub.errors import InvalidInput
-from hubbub.securesum import Grid, choose_fraction_bits
+from hubbub.grid import Grid, choose_fraction_bits
 
 
 @given(
