@@ -7,10 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hubbub.analyses.families.families import Bernoulli, Categorical, Gaussian, GaussianMean, PoissonRate
-    from hubbub.analyses.iterative.logistic import PrivateLogisticRegression
-    from hubbub.analyses.iterative.mixture import PrivateGaussianMixture
-    from hubbub.analyses.iterative.sgld import PrivateSGLD
-    from hubbub.analyses.iterative.svi import PrivateSVI
     from hubbub.analyses.linear.release import RegressionRelease
     from hubbub.engines import LocalEngine, TrustedAggregator
     from hubbub.engines.network import NetworkEngine
@@ -25,6 +21,10 @@ if TYPE_CHECKING:
         UntrustworthyWarning,
     )
     from hubbub.estimators.linear_regression import PrivateLinearRegression
+    from hubbub.estimators.logistic import PrivateLogisticRegression
+    from hubbub.estimators.mixture import PrivateGaussianMixture
+    from hubbub.estimators.sgld import PrivateSGLD
+    from hubbub.estimators.svi import PrivateSVI
     from hubbub.privacy import Budget, Ledger, Population, PrivacyReport, Release
     from hubbub.protocols import Engine
 
@@ -47,11 +47,11 @@ _HOMES = {
     "Population": "hubbub.privacy",
     "PrivacyLeakWarning": "hubbub.errors",
     "PrivacyReport": "hubbub.privacy",
-    "PrivateGaussianMixture": "hubbub.analyses.iterative.mixture",
+    "PrivateGaussianMixture": "hubbub.estimators.mixture",
     "PrivateLinearRegression": "hubbub.estimators.linear_regression",
-    "PrivateLogisticRegression": "hubbub.analyses.iterative.logistic",
-    "PrivateSGLD": "hubbub.analyses.iterative.sgld",
-    "PrivateSVI": "hubbub.analyses.iterative.svi",
+    "PrivateLogisticRegression": "hubbub.estimators.logistic",
+    "PrivateSGLD": "hubbub.estimators.sgld",
+    "PrivateSVI": "hubbub.estimators.svi",
     "RegressionRelease": "hubbub.analyses.linear.release",
     "Release": "hubbub.privacy",
     "RoundRefused": "hubbub.errors",

@@ -43,8 +43,8 @@ __all__ = [
     "Analysis", "Budget", "BudgetExceeded", "Description", "Engine", "Entry", "Event", "Floats", "GaussianEvent",
     "Grid", "HubbubError", "InvalidInput", "Mechanism", "NoiseLaw", "OneByOne", "Plan", "Population", "Protection",
     "Randomness", "Release", "Result", "RoundNoise", "RoundRefused", "RoundSpec", "Rows", "SampledGaussianEvent",
-    "SecureSum", "Setting", "Share", "Statement", "Statistic", "Steps", "Table", "Tally", "Trust", "UntrustworthyWarning",
-    "Words", "invalid", "whole",
+    "SecureSum", "Setting", "Share", "Statement", "Statistic", "Steps", "Table", "Tally", "Trust",
+    "UntrustworthyWarning", "Words", "invalid", "whole",
 ]  # fmt: skip
 
 Description = Mapping[str, Any]
@@ -156,6 +156,11 @@ class Mechanism(Protocol):
         round on their own and compares, so the same arguments must give the same noise everywhere.
         """
         ...
+
+    @property
+    def reservation(self) -> str | None:
+        """What the figures of this law take for granted, in words for the privacy report; None where nothing."""
+        return None
 
     def describe(self) -> dict[str, object]:
         """What goes into a round's record: the field `mechanism` and its amount. `of` builds the same from it."""
@@ -284,7 +289,7 @@ class SecureSum(Protocol):
         ...
 
     def merge(self, total: Words, part: Words) -> None:
-        """Add another part of the same sums to them, element by element and in place (other clients', made elsewhere)."""
+        """Add another part of the same sums to them, element by element and in place: of other clients."""
         total += part
 
     def enough(self, computes: Collection[int]) -> bool:
@@ -358,6 +363,7 @@ class Table(Rows, Protocol):
         ...
 
 
+@runtime_checkable
 class Engine(Protocol):
     """Runs the roles somewhere; an analysis only ever sees the Release.
 
@@ -488,3 +494,11 @@ class Analysis(Protocol[State, ResultT]):
     def of(cls, description: Description) -> Self:
         """The analysis that describes itself so, or InvalidInput (KeyError, TypeError and ValueError will do)."""
         ...
+
+    @classmethod
+    def written(cls, settings: Mapping[str, Any]) -> Self:
+        """The analysis that an analyst writes down in study.toml: the entries of [analysis] without its kind.
+
+        By default they are the keywords of the class.
+        """
+        return cls(**settings)

@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from importlib.metadata import entry_points
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 from hubbub.errors import InvalidInput
 
@@ -29,32 +29,34 @@ T = TypeVar("T", bound=Describes)
 Builder = Callable[[Mapping[str, Any]], T]
 
 
-class Registry(Generic[T]):
+Found = TypeVar("Found")
+
+
+class Finder(Generic[Found]):
     """All implementations of one seam, by name.
 
     Parameters
     ----------
     group : of the entry points of other packages.
-    field : of a description, in which the name stands; also what an error calls it.
-    own : what hubbub brings: a function of the description, or the place "module:class" of a class with `of`, which is
-        imported when it is first asked for.
+    field : what an error calls it; of a description, in which the name stands.
+    own : what hubbub brings, or the place "module:name" of it, which is imported when it is first asked for.
     """
 
-    def __init__(self, group: str, field: str, own: Mapping[str, Builder[T] | str]) -> None:
+    def __init__(self, group: str, field: str, own: Mapping[str, Found | str]) -> None:
         self.group, self.field, self._own = group, field, own
 
     def names(self) -> list[str]:
         """Everything that is installed here."""
         return [*self._own, *(point.name for point in entry_points(group=self.group) if point.name not in self._own)]
 
-    def find(self, name: object, package: object = None) -> Any:
+    def find(self, name: object, package: object = None) -> Found:
         """What is registered under this name, or one line that says which package is missing."""
         own = self._own.get(name) if isinstance(name, str) else None
         if own is not None:
-            return _imported(own) if isinstance(own, str) else own
+            return cast("Found", _imported(own)) if isinstance(own, str) else own
         found = entry_points(group=self.group, name=name) if isinstance(name, str) else ()
         for point in found:
-            return point.load()
+            return cast("Found", point.load())
         known = ", ".join(self.names())
         if isinstance(package, str) and package and package != "hubbub":
             raise InvalidInput(
@@ -62,6 +64,13 @@ class Registry(Generic[T]):
                 f"{package[:80]!r}, which is not; install that from a source that you trust (known here: {known})"
             )
         raise InvalidInput(f"{self.field} must be one of {known}, got {self.field}={str(name)[:80]!r}; update hubbub")
+
+
+class Registry(Finder[Any], Generic[T]):
+    """Implementations that describe themselves, and are read back from their description.
+
+    What is registered is a function of the description, or a class with a method `of(description)`.
+    """
 
     def read(self, description: object) -> T:
         """What describes itself in exactly these words; anything else is refused."""

@@ -86,6 +86,8 @@ class Protection:
     dimension: int
     statistic: str
     mechanism: str
+    reservation: str | None
+    """What the figures of the mechanism take for granted."""
     fraction_bits: int | None
     sealed: str | None
     """The HPKE suite of the sealed shares, or None where shares stayed in one process."""

@@ -17,13 +17,13 @@ from conftest import FALSE_ALARM
 from contracts.structure import satisfies
 from hubbub.errors import InvalidInput
 from hubbub.privacy import MECHANISMS as REGISTRY
-from hubbub.privacy import Budget, Gaussian, Population, epsilon_spent, fits
+from hubbub.privacy import Budget, GaussianMechanism, Population, epsilon_spent, fits
 from hubbub.protocols import Mechanism, RoundNoise
 from hubbub.randomness import Randomness
 from hubbub.statistics import Means, OneHot, Regression
 from hubbub.statistics.bounds import Box
 
-MECHANISMS: dict[str, Mechanism] = {"gaussian": Gaussian(1.0), "gaussian, little": Gaussian(0.25)}
+MECHANISMS: dict[str, Mechanism] = {"gaussian": GaussianMechanism(1.0), "gaussian, little": GaussianMechanism(0.25)}
 STATISTICS = [Means((1.0, 2.0, 3.0)), OneHot(5), Regression(Box((1.0, 0.5), 2.0))]
 POPULATIONS = [Population(2), Population(50, 5, 4), Population(10, 1, 1, 80, 8, unit="client")]
 BUDGETS = [Budget(0.1, 1e-6), Budget(1.0, 1e-5), Budget(8.0, 1e-9)]

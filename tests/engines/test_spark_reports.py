@@ -11,12 +11,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hubbub.engines.spark.reports import _called_in_spark, mark, sum_reports
+from hubbub.engines.spark.reports import OpenAndAdd, _called, mark, sum_reports
+from hubbub.engines.spark.task import Record, added
 from hubbub.errors import InvalidInput, RoundRefused
 from hubbub.privacy import Population
+from hubbub.protocols import Share
 from hubbub.randomness import Randomness
 from hubbub.roles import ComputeSum, accept, combine_sums, contribute, release, roster_digest, start_sessions
-from hubbub.securesum import Report, encode_report
+from hubbub.securesum import Additive, Report, encode_report
+from hubbub.securesum.additive import expanded
 from roles.conftest import Stage, make_stage
 from spark_support import shared_session
 
@@ -98,7 +101,8 @@ def test_spark_orders_names_as_the_digest_does(session, stage: Stage):
     names = ("z", "a", "B", "é", "e\u0301", "\U0001f600", "\uffee", "a b", "aa", "中")
     frame = session.createDataFrame([(name,) for name in names], "client string")
     study = dataclasses.replace(stage.study, population=Population(10), rounds=())
-    assert _called_in_spark(study, 0, frame, b"key").digest == roster_digest(study, 0, names)
+    compute = dataclasses.replace(stage.compute(0), study=study)
+    assert _called(compute, frame, b"key", None).digest == roster_digest(study, 0, names)
 
 
 def decode(stored: tuple[str, bytes]) -> Report:
@@ -195,3 +199,34 @@ def test_marks_depend_on_client_and_key():
     words = [tuple(mark(client, key)) for client in ("a", "b") for key in (b"1", b"2")]
     assert len(set(words)) == 4
     assert tuple(mark("a", b"1")) == words[0]
+
+
+class Modulo(Additive):
+    """A scheme whose sums are merged in another group than Z/2^64, and are one word longer than the vectors."""
+
+    PRIME = np.uint64(2**61 - 1)
+
+    def empty(self, dimension: int) -> np.ndarray:
+        return np.zeros(dimension + 1, dtype=np.uint64)
+
+    def accumulate(self, total: np.ndarray, share: Share) -> None:
+        total[:-1] += expanded(share) % np.uint64(1000)
+        total[-1] += np.uint64(1)
+
+    def merge(self, total: np.ndarray, part: np.ndarray) -> None:
+        np.remainder(total + part, self.PRIME, out=total)
+
+
+def test_marks_and_counts_are_added_apart_from_the_shares(stage: Stage):
+    """A scheme may add in a prime field, which would spoil sums of marks that go up to 2^64."""
+    study = dataclasses.replace(stage.study, scheme=Modulo(3))
+    other = dataclasses.replace(stage, study=study)
+    task = OpenAndAdd(other.compute(0), b"key")
+    reports = [encode_report(report) for report in other.inbox(0)]
+    parts = [task.record(reports[:3]), task.record([*reports[3:], b"rubbish"])]
+    total = added(parts, study.secure_sum)
+    assert (total.clients, total.words.size, int(total.words[-1])) == (6, 3, 6)
+    marks = sum((mark(client, b"key") for client in EVERYBODY), np.zeros(2, dtype=np.uint64))
+    assert (total.counts[:2] == marks).all()
+    assert total.counts[2:].tolist() == [0, 0, 0, 0, 1, 0]
+    assert Record.of(*total.row(0)[1:]).counts.tolist() == total.counts.tolist()

@@ -14,7 +14,7 @@ from scipy import stats
 from conftest import FALSE_ALARM
 from hubbub.errors import InvalidInput
 from hubbub.grid import Grid
-from hubbub.privacy import Budget, Gaussian, GaussianNoise, Population, covered, noise_multiplier
+from hubbub.privacy import Budget, GaussianMechanism, GaussianNoise, Population, covered, noise_multiplier
 from hubbub.privacy.calibration import epsilon_of
 from hubbub.protocols import RoundNoise
 from hubbub.randomness import Randomness
@@ -32,7 +32,7 @@ def test_least_noise_left_is_sigma_std(k: int, d: int, c: int, sigma: float):
     assert noise.law(k - d - c - 1).std == pytest.approx(noise.sigma_std)
     assert noise.law(k).std == pytest.approx(noise.sigma_std * math.sqrt(k / (k - d - c - 1)))
     assert noise.law(k).law == "normal"
-    assert Gaussian(sigma).event().noise_multiplier == sigma
+    assert GaussianMechanism(sigma).event().noise_multiplier == sigma
 
 
 @pytest.mark.parametrize(("k", "t", "theorem1"), [(20, 8, 2.052), (20, 10, math.inf), (200, 50, 1.252), (5, 1, 1.250)])
@@ -147,7 +147,7 @@ def test_silent_clients_add_none_and_the_others_theirs(way):
 def test_noise_is_scaled_to_what_moves_on_the_grid(unit):
     """Delta + sqrt(d) steps for a sample, and as many times that as samples count together."""
     statistic, people = Means((1.0, 2.0, 3.0)), Population(10, 1, 1, 50, 5, unit=unit)
-    noise = Gaussian(2.0).settled(statistic, people)
+    noise = GaussianMechanism(2.0).settled(statistic, people)
     once = statistic.sensitivity + math.sqrt(3) * noise.grid.step
     assert noise.sensitivity == pytest.approx(once * (5 if unit == "client" else 1), rel=1e-15)
     assert noise.sigma_std == 2.0 * noise.sensitivity

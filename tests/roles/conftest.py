@@ -9,9 +9,10 @@ import pytest
 
 from hubbub.privacy import Population
 from hubbub.randomness import Randomness
-from hubbub.roles import Compute, Study, contribute, plan_round
+from hubbub.roles import Compute, Study, contribute
 from hubbub.securesum import PrivateKey, Report
 from hubbub.statistics import Means
+from seams import planned
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Stage:
 def make_stage(noise_multiplier: float = 0.0, dropouts: int = 1) -> Stage:
     keys = [PrivateKey.generate() for _ in range(3)]
     population = Population(6, dropouts)
-    plan = plan_round(Means((8.0, 8.0)), noise_multiplier, population)
+    plan = planned(Means((8.0, 8.0)), noise_multiplier, population)
     study = Study(population, tuple(key.public() for key in keys), (plan, plan))
     samples = {f"c{i}": np.array([2.0**i / 16, -float(i)]) for i in range(6)}  # a unique mark per client
     return Stage(study, keys, samples)

@@ -7,12 +7,28 @@ import dataclasses
 import numpy as np
 import pytest
 
-from hubbub.errors import CannotCombine, InvalidInput, OutOfDomainWarning, RoundRefused
+from hubbub.errors import CannotCombine, InvalidInput, OutOfDomainWarning, ReportRejected, RoundRefused
 from hubbub.privacy import Budget
 from hubbub.randomness import Randomness
-from hubbub.roles import accept, agree, combine_sums, contribute, refuse, release, roster_digest, roster_of, run_round
-from hubbub.securesum import Context, Report, Share, encode_share, seal
+from hubbub.roles import (
+    accept,
+    agree,
+    combine_sums,
+    contribute,
+    open_report,
+    read_report,
+    read_roster,
+    refuse,
+    release,
+    roster_digest,
+    roster_of,
+    run_round,
+    sum_over,
+)
+from hubbub.securesum import Context, Report, encode_report, encode_share, seal
+from hubbub.securesum.additive import expanded
 from roles.conftest import Stage, make_stage
+from seams import masked
 
 EVERYBODY = tuple(f"c{i}" for i in range(6))
 
@@ -37,7 +53,7 @@ def test_duplicate_is_rejected_and_the_first_report_kept(stage: Stage):
     again, rejected = accept(state, [second])
     assert [error.reason for error in rejected] == ["duplicate"]
     only, _ = accept(stage.compute(0), [first])
-    assert (again.held["c1"].expand() == only.held["c1"].expand()).all()
+    assert (expanded(again.held["c1"]) == expanded(only.held["c1"])).all()
 
 
 def test_wrong_study_round_or_recipient_is_rejected(stage: Stage):
@@ -70,7 +86,7 @@ def test_tampered_bytes_are_rejected(stage: Stage, position: int):
 @pytest.mark.parametrize("dimension", [1, 3])
 def test_wrong_length_is_rejected(stage: Stage, dimension: int):
     """Properly sealed, but with more or fewer numbers than the study has."""
-    share = Share(dimension, masked=np.zeros(dimension, dtype=np.uint64))
+    share = masked(np.zeros(dimension, dtype=np.uint64))
     context = Context(stage.study.digest, 0, "c1", 0)
     sealed = seal(encode_share(share), stage.study.keys[0], context)
     assert reasons(stage, [Report(stage.study.digest, 0, "c1", 0, sealed)]) == ["malformed"]
@@ -145,6 +161,57 @@ def test_roster_with_a_stranger_or_a_double_is_refused(stage: Stage, roster: tup
     assert caught.value.reason == "unknown-client"
 
 
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (EVERYBODY[:5], "roster must hold distinct clients of this Compute, 1 are not"),
+        ((), "roster must hold distinct clients of this Compute, 6 are not"),
+        ((*EVERYBODY, "c0"), "shares must be of clients of the roster, each once"),
+        ((*EVERYBODY[:5], "c0"), "shares must be of clients of the roster, each once"),
+        ((*EVERYBODY[:5], "stranger"), "shares must be of clients of the roster, each once"),
+    ],
+    ids=["missing", "all missing", "double", "one missing, one double", "foreign"],
+)
+def test_a_sum_is_over_the_roster_or_there_is_none(stage: Stage, names: tuple[str, ...], message: str):
+    state, _ = accept(stage.compute(0), stage.inbox(0))
+    shares = ((name, state.held.get(name, state.held["c0"])) for name in names)
+    with pytest.raises(RoundRefused, match=message) as caught:
+        sum_over(stage.compute(0), EVERYBODY, None, shares)
+    assert caught.value.reason == "unknown-client"
+
+
+@pytest.mark.parametrize("roster", [(*EVERYBODY[:5], "c0"), EVERYBODY[:4], (*EVERYBODY, "c6")])
+def test_no_share_is_asked_for_where_the_roster_is_wrong(stage: Stage, roster: tuple[str, ...]):
+    with pytest.raises(RoundRefused):
+        sum_over(stage.compute(0), roster, None, iter(lambda: pytest.fail("a share was asked for"), None))
+
+
+def test_shares_may_come_in_any_order_and_one_by_one(stage: Stage):
+    state, _ = accept(stage.compute(0), stage.inbox(0))
+    streamed = sum_over(stage.compute(0), EVERYBODY, None, reversed(state.held.items()))
+    _, released = release(state, EVERYBODY)
+    assert (streamed.words == released.words).all()
+    assert (streamed.roster, streamed.turnout) == (released.roster, released.turnout)
+
+
+def test_a_roster_read_name_by_name_has_the_same_digest_and_the_same_refusals(stage: Stage):
+    assert read_roster(stage.study, 0, iter(EVERYBODY)) == (6, roster_digest(stage.study, 0, EVERYBODY))
+    with pytest.raises(RoundRefused, match="roster must hold distinct clients"):
+        read_roster(stage.study, 0, iter(["c0", "c1", "c1", "c2", "c3"]))
+    with pytest.raises(RoundRefused, match="at least 5"):
+        read_roster(stage.study, 0, iter(EVERYBODY[:4]))
+
+
+def test_a_report_is_read_from_its_bytes_and_opened_with_the_key_alone(stage: Stage):
+    compute, report = stage.compute(0), stage.reports("c1")[0]
+    assert read_report(compute, encode_report(report)) == report
+    assert expanded(open_report(compute, report)).size == 2
+    for data, reason in ((b"rubbish", "malformed"), (encode_report(stage.reports("c1")[1]), "wrong-recipient")):
+        with pytest.raises(ReportRejected) as caught:
+            read_report(compute, data)
+        assert caught.value.reason == reason
+
+
 def test_sums_that_do_not_belong_together_are_refused(stage: Stage):
     states = [accept(stage.compute(k), stage.inbox(k))[0] for k in range(3)]
     sums = [release(state, EVERYBODY)[1] for state in states]
@@ -156,6 +223,8 @@ def test_sums_that_do_not_belong_together_are_refused(stage: Stage):
         ([other, *sums[1:]], "rosters-differ"),
         ([dataclasses.replace(sums[0], round=1), *sums[1:]], "wrong-study"),
         ([dataclasses.replace(sums[0], study=bytes(32)), *sums[1:]], "wrong-study"),
+        ([dataclasses.replace(sums[0], words=sums[0].words[:1]), *sums[1:]], "wrong-length"),
+        ([dataclasses.replace(each, words=each.words[:1]) for each in sums], "wrong-length"),
     ]:
         with pytest.raises(CannotCombine) as caught:
             combine_sums(stage.study, 0, wrong)

@@ -27,7 +27,7 @@ from roles.conftest import Stage, make_stage
 
 
 def decoded(stage: Stage, words: np.ndarray) -> list[float]:
-    return stage.study.rounds[0].grid.decode(words).tolist()
+    return stage.study.rounds[0].noise.grid.decode(words).tolist()
 
 
 def test_sum_counts_every_client_once(stage: Stage):

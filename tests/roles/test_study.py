@@ -11,30 +11,39 @@ import numpy as np
 import pytest
 
 from hubbub.errors import InvalidInput
-from hubbub.privacy import DistributedGaussian, EarlyPopulation, Population
+from hubbub.grid import Grid
+from hubbub.privacy import EarlyPopulation, GaussianMechanism, GaussianNoise, Population
 from hubbub.randomness import Randomness
-from hubbub.roles import Study, check_finest, contribute, plan_round
-from hubbub.securesum import Grid, PrivateKey, PublicKey
+from hubbub.roles import RoundPlan, Study, contribute
+from hubbub.securesum import Additive, PrivateKey, PublicKey
 from hubbub.statistics import Box, Clipped, Means, Regression
+from seams import planned
 
 KEYS = tuple(PublicKey("X25519", bytes([k]) * 32) for k in range(3))
 PEOPLE = Population(100, 2, 1)
-PLAN = plan_round(Means((1.0, 2.0)), 2.0, PEOPLE)
+PLAN = planned(Means((1.0, 2.0)), 2.0, PEOPLE)
 STUDY = Study(PEOPLE, KEYS, (PLAN,))
 
 
+def with_noise(sensitivity: float | None = None, bits: int | None = None) -> RoundPlan:
+    """The plan with noise that somebody misstates: of another sensitivity, or on another grid."""
+    bits = PLAN.noise.grid.fraction_bits if bits is None else bits
+    noise = GaussianNoise(2.0, sensitivity or PLAN.noise.sensitivity, PEOPLE, Grid(bits))
+    return dataclasses.replace(PLAN, noise=noise)
+
+
 def study_of(population: Population) -> Study:
-    return Study(population, KEYS, (plan_round(Means((1.0, 2.0)), 2.0, population),))
+    return Study(population, KEYS, (planned(Means((1.0, 2.0)), 2.0, population),))
 
 
 def test_same_study_same_bytes_in_another_process():
     code = (
-        "from hubbub.privacy import Population\nfrom hubbub.roles import Study, plan_round\n"
+        "from hubbub.privacy import Population, gaussian_round\nfrom hubbub.roles import Study, settle_round\n"
         "from hubbub.securesum import PublicKey\n"
         "from hubbub.statistics import Means\n"
         "keys = tuple(PublicKey('X25519', bytes([k]) * 32) for k in range(3))\n"
         "who = Population(100, 2, 1)\n"
-        "print(Study(who, keys, (plan_round(Means((1.0, 2.0)), 2.0, who),)).digest.hex())"
+        "print(Study(who, keys, (settle_round(gaussian_round(Means((1.0, 2.0)), 2.0), who),)).digest.hex())"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == STUDY.digest.hex()
@@ -54,12 +63,14 @@ def test_same_study_same_bytes_in_another_process():
         study_of(Population(100, 3, 3, theorem1=True)),
         Study(PEOPLE, KEYS[:2], (PLAN,)),
         Study(PEOPLE, KEYS[::-1], (PLAN,)),
+        Study(PEOPLE, KEYS, (PLAN,), scheme=Additive(3)),
+        Study(PEOPLE, KEYS, (dataclasses.replace(PLAN, steps=({"step": "clip", "to": [1.0, 2.0]},)),)),
         Study(PEOPLE, KEYS, (PLAN, PLAN)),
-        Study(PEOPLE, KEYS, (plan_round(Means((1.0, 2.0)), 1.9, PEOPLE),)),
-        Study(PEOPLE, KEYS, (plan_round(Means((1.0, 2.1)), 2.0, PEOPLE),)),
-        Study(PEOPLE, KEYS, (plan_round(Means((1.0, 2.0)), 2.0, PEOPLE, fraction_bits=10),)),
-        Study(PEOPLE, KEYS, (dataclasses.replace(PLAN, mechanism=DistributedGaussian(2.0, 5.0, PEOPLE)),)),
-        Study(PEOPLE, KEYS, (dataclasses.replace(PLAN, fixed_point=Grid(PLAN.grid.fraction_bits + 1)),)),
+        Study(PEOPLE, KEYS, (planned(Means((1.0, 2.0)), 1.9, PEOPLE),)),
+        Study(PEOPLE, KEYS, (planned(Means((1.0, 2.1)), 2.0, PEOPLE),)),
+        Study(PEOPLE, KEYS, (planned(Means((1.0, 2.0)), 2.0, PEOPLE, fraction_bits=10),)),
+        Study(PEOPLE, KEYS, (with_noise(5.0),)),
+        Study(PEOPLE, KEYS, (with_noise(bits=PLAN.noise.grid.fraction_bits + 1),)),
     ],
 )
 def test_any_change_changes_the_hash(changed: Study):
@@ -80,25 +91,25 @@ def test_statistics_with_other_bounds_or_formulas_describe_themselves_differentl
 
 def test_plan_adds_the_rounding_to_the_sensitivity():
     statistic = Means((1.0,) * 4)
-    plan = plan_round(statistic, 1.5, Population(50), fraction_bits=6)
-    assert plan.mechanism.sensitivity == pytest.approx(statistic.sensitivity + 2 * 2.0**-6)
-    assert plan.mechanism.sigma_std == pytest.approx(1.5 * plan.mechanism.sensitivity)
+    plan = planned(statistic, 1.5, Population(50), fraction_bits=6)
+    assert plan.noise.sensitivity == pytest.approx(statistic.sensitivity + 2 * 2.0**-6)
+    assert plan.noise.sigma_std == pytest.approx(1.5 * plan.noise.sensitivity)
 
 
 def test_largest_possible_sum_fits_the_ring():
-    plan = plan_round(Means((1e6,)), 30.0, Population(10**6))
-    largest = 10**6 * (1e6 + 9.4 * plan.mechanism.sigma_client)
-    assert largest * 2.0**plan.grid.fraction_bits < 2.0**63
+    plan = planned(Means((1e6,)), 30.0, Population(10**6))
+    largest = 10**6 * (1e6 + 9.4 * plan.noise.sigma_client)
+    assert largest * 2.0**plan.noise.grid.fraction_bits < 2.0**63
 
 
 def test_ring_that_is_too_small_is_one_line():
     with pytest.raises(InvalidInput, match=r"fraction_bits must be so large .*the ring is too small"):
-        plan_round(Means((1.0,)), 1e-12, Population(10**12))
+        planned(Means((1.0,)), 1e-12, Population(10**12))
 
 
 def test_wanted_grid_that_overflows_is_refused():
     with pytest.raises(InvalidInput, match="fraction_bits must be at most"):
-        plan_round(Means((1.0,)), 1.0, Population(10**6), fraction_bits=50)
+        planned(Means((1.0,)), 1.0, Population(10**6), fraction_bits=50)
 
 
 def test_study_needs_two_computes():
@@ -108,13 +119,13 @@ def test_study_needs_two_computes():
 
 def test_a_study_is_not_taken_at_its_word():
     """Too little noise for the statistic, one key twice, or rounds planned for other clients: refused."""
-    weak = dataclasses.replace(PLAN, mechanism=DistributedGaussian(2.0, 1e-3, PEOPLE))
+    weak = with_noise(1e-3)
     with pytest.raises(InvalidInput, match="sensitivity must be at least .*do not take part"):
         Study(PEOPLE, KEYS, (weak,))
-    coarse = dataclasses.replace(PLAN, fixed_point=Grid(0))
+    coarse = with_noise(bits=0)
     with pytest.raises(InvalidInput, match="fraction_bits must be so large"):
         Study(PEOPLE, KEYS, (coarse,))
-    overflowing = dataclasses.replace(PLAN, fixed_point=Grid(60))
+    overflowing = with_noise(bits=60)
     with pytest.raises(InvalidInput, match="fraction_bits must be so small that the sum fits the ring"):
         Study(PEOPLE, KEYS, (overflowing,))
     with pytest.raises(InvalidInput, match="keys must be distinct"):
@@ -129,10 +140,10 @@ def test_a_study_is_not_taken_at_its_word():
 @pytest.mark.parametrize("multiplier", [0.5, 4.0, 1000.0])
 def test_the_grid_is_not_finer_than_the_noise_asks_for(clients: int, bound: float, multiplier: float):
     """A step is between 2^-31 and 2^-28 of a client's noise, unless the ring asks for a coarser one."""
-    plan = plan_round(Means((bound,)), multiplier, Population(clients))
-    steps = plan.mechanism.sigma_client / plan.grid.step
+    plan = planned(Means((bound,)), multiplier, Population(clients))
+    steps = plan.noise.sigma_client / plan.noise.grid.step
     assert 8 <= steps < 2.0**31
-    total = clients * (bound + 10 * plan.mechanism.sigma_client) * 2.0**plan.grid.fraction_bits
+    total = clients * (bound + 10 * plan.noise.sigma_client) * 2.0**plan.noise.grid.fraction_bits
     assert steps > 2.0**28 or total > 2.0**60
 
 
@@ -140,18 +151,17 @@ def test_a_finer_grid_than_the_noise_asks_for_is_refused():
     with pytest.raises(
         InvalidInput, match=r"fraction_bits must be at most \d+: on a finer grid, below 2\^-30 .* use \d+"
     ):
-        plan_round(Means((1.0,)), 1.0, Population(10), fraction_bits=40)
-    fine = dataclasses.replace(PLAN, fixed_point=Grid(PLAN.grid.fraction_bits + 2))
+        planned(Means((1.0,)), 1.0, Population(10), fraction_bits=40)
     with pytest.raises(InvalidInput, match="fraction_bits must be at most"):
-        check_finest(fine)
+        GaussianMechanism(2.0).settled(PLAN.statistic, PEOPLE, PLAN.noise.grid.fraction_bits + 2)
 
 
 def test_a_whole_client_moves_as_many_vectors_as_it_holds():
     one, many = (
-        plan_round(Means((1.0,)), 2.0, Population(9, samples=40, largest=7, unit=u)) for u in ("sample", "client")
+        planned(Means((1.0,)), 2.0, Population(9, samples=40, largest=7, unit=u)) for u in ("sample", "client")
     )
-    assert many.mechanism.sensitivity == pytest.approx(7 * one.mechanism.sensitivity)
-    assert many.mechanism.sigma_client == pytest.approx(7 * one.mechanism.sigma_client)
+    assert many.noise.sensitivity == pytest.approx(7 * one.noise.sensitivity)
+    assert many.noise.sigma_client == pytest.approx(7 * one.noise.sigma_client)
 
 
 def test_coins_of_samples_do_not_amplify_for_a_whole_client():
@@ -159,14 +169,14 @@ def test_coins_of_samples_do_not_amplify_for_a_whole_client():
     program = Ones()
     statistic = Clipped(program, np.zeros(1), 1.0, 0.05)
     for unit, largest in (("sample", 50), ("client", 1)):
-        plan_round(statistic, 4.0, Population(10, samples=10 * largest, largest=largest, unit=unit))
+        planned(statistic, 4.0, Population(10, samples=10 * largest, largest=largest, unit=unit))
     with pytest.raises(InvalidInput, match="unit must be 'sample' where samples select themselves"):
-        plan_round(statistic, 4.0, Population(10, samples=500, largest=50, unit="client"))
+        planned(statistic, 4.0, Population(10, samples=500, largest=50, unit="client"))
 
 
 def test_nobody_contributes_to_a_study_that_counts_samples():
     early = EarlyPopulation(50, 3, 3, 50, 10, theorem1=True, held=10)
-    study = Study(early, KEYS, (plan_round(Means((1.0,)), 2.0, early),))
+    study = Study(early, KEYS, (planned(Means((1.0,)), 2.0, early),))
     with pytest.raises(InvalidInput, match="study must count clients, got one made by hubbub 0.1"):
         contribute(study, 0, "a", np.zeros(1), Randomness.system())
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from hubbub.errors import MalformedMessage
 from hubbub.securesum import (
+    Additive,
     Report,
-    Share,
     decode_report,
     decode_share,
     encode_report,
@@ -22,8 +22,11 @@ from hubbub.securesum import (
     expand_seed,
     pack,
 )
+from hubbub.securesum.additive import SEEDS, expanded
 from hubbub.securesum.wire.codec import unpack
+from seams import masked, seeded
 
+SCHEME = Additive(3)
 V1 = Path(__file__).parent.parent / "vectors" / "v1"
 SHARES = json.loads((V1 / "shares.json").read_text())
 REPORTS = json.loads((V1 / "reports.json").read_text())
@@ -47,15 +50,15 @@ def test_seed_expansion_vectors(vector: dict[str, object]):
 @pytest.mark.parametrize("vector", SHARES["good"], ids=name)
 def test_good_share_vectors(vector: dict[str, object]):
     data = bytes.fromhex(str(vector["bytes"]))
-    share = decode_share(data, int(str(vector["dimension"])))
-    assert [f"{w:016x}" for w in share.expand().tolist()] == vector["words"]
+    share = decode_share(data, SCHEME, int(str(vector["dimension"])))
+    assert [f"{w:016x}" for w in expanded(share).tolist()] == vector["words"]
     assert encode_share(share) == data
 
 
 @pytest.mark.parametrize("vector", SHARES["bad"], ids=name)
 def test_bad_share_vectors(vector: dict[str, object]):
     with pytest.raises(MalformedMessage, match="share"):
-        decode_share(bytes.fromhex(str(vector["bytes"])), int(str(vector["dimension"])))
+        decode_share(bytes.fromhex(str(vector["bytes"])), SCHEME, int(str(vector["dimension"])))
 
 
 @pytest.mark.parametrize("vector", REPORTS["good"], ids=name)
@@ -76,13 +79,13 @@ def test_bad_report_vectors(vector: dict[str, object]):
 
 def test_shares_of_a_hashed_seed():
     data = bytes.fromhex(LATER["share"]["bytes"])
-    share = decode_share(data, LATER["share"]["dimension"])
-    assert share.generator == "SHAKE-128"
-    assert [f"{w:016x}" for w in share.expand().tolist()] == LATER["share"]["words"]
+    share = decode_share(data, SCHEME, LATER["share"]["dimension"])
+    assert share.form == SEEDS["SHAKE-128"]
+    assert [f"{w:016x}" for w in expanded(share).tolist()] == LATER["share"]["words"]
     assert encode_share(share) == data
     for bad in LATER["bad_shares"]:
         with pytest.raises(MalformedMessage, match="share"):
-            decode_share(bytes.fromhex(bad), LATER["share"]["dimension"])
+            decode_share(bytes.fromhex(bad), SCHEME, LATER["share"]["dimension"])
 
 
 def test_reports_in_a_session():
@@ -107,13 +110,13 @@ def test_reports_survive_the_wire(study: bytes, number: int, client: str, comput
 
 @given(words=st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=20))
 def test_shares_survive_the_wire(words: list[int]):
-    share = Share(len(words), masked=np.array(words, dtype=np.uint64))
-    assert decode_share(encode_share(share), len(words)).expand().tolist() == words
+    share = masked(np.array(words, dtype=np.uint64))
+    assert expanded(decode_share(encode_share(share), SCHEME, len(words))).tolist() == words
 
 
 @given(data=st.binary(max_size=300))
 def test_arbitrary_bytes_never_crash_the_decoders(data: bytes):
-    for decode in (decode_report, lambda d: decode_share(d, 3)):
+    for decode in (decode_report, lambda d: decode_share(d, SCHEME, 3)):
         try:
             decode(data)
         except MalformedMessage as error:
@@ -127,7 +130,7 @@ def test_pack_is_unambiguous(parts: list[bytes]):
 
 def test_upload_is_8d_and_32_per_further_compute():
     """Six bytes of header apart, an upload is 8d + 32(M-1) bytes and not 8dM."""
-    long, short = Share(77, masked=np.zeros(77, dtype=np.uint64)), Share(77, seed=bytes(32))
+    long, short = masked(np.zeros(77, dtype=np.uint64)), seeded(bytes(32), 77)
     assert len(encode_share(long)) == 6 + 8 * 77
     assert len(encode_share(short)) == 6 + 32
 

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from hubbub.errors import CannotOpen, MalformedMessage
 from hubbub.securesum import (
+    Additive,
     Context,
     Frame,
     PrivateKey,
     Report,
     Session,
-    Share,
     decode_report,
     decode_share,
     encode_report,
@@ -24,15 +24,17 @@ from hubbub.securesum import (
     mark_of,
     start_session,
 )
+from seams import masked, seeded
 
 STUDY, NUMBER, COMPUTE, DIMENSION = b"\x05" * 32, 7, 2, 3
-FRAME = Frame(STUDY, NUMBER, COMPUTE, DIMENSION)
+SCHEME = Additive(3)
+FRAME = Frame(STUDY, NUMBER, COMPUTE, SCHEME, DIMENSION)
 KEY = PrivateKey.generate()
 CLIENT = "zoë"
 SESSION = start_session(KEY.public(), STUDY, CLIENT, COMPUTE).short()
-MASKED = encode_share(Share(DIMENSION, masked=np.arange(DIMENSION, dtype=np.uint64)))
-SEED = encode_share(Share(DIMENSION, seed=bytes(range(32)), generator="AES-128-CTR"))
-HASHED = encode_share(Share(DIMENSION, seed=bytes(range(32)), generator="SHAKE-128"))
+MASKED = encode_share(masked(np.arange(DIMENSION, dtype=np.uint64)))
+SEED = encode_share(seeded(bytes(range(32)), DIMENSION))
+HASHED = encode_share(seeded(bytes(range(32)), DIMENSION, "SHAKE-128"))
 
 
 def report(share: bytes = MASKED, client: str = CLIENT, session: Session = SESSION, **changed: object) -> bytes:
@@ -59,7 +61,7 @@ def slowly(body: bytes, session: Session = SESSION) -> tuple[str, bytes] | None:
             return None
         if found.opening != session.opening:
             return None
-        decode_share(session.open(found.sealed, Context(STUDY, NUMBER, CLIENT, COMPUTE)), DIMENSION)
+        decode_share(session.open(found.sealed, Context(STUDY, NUMBER, CLIENT, COMPUTE)), SCHEME, DIMENSION)
     except (MalformedMessage, CannotOpen):
         return None
     return found.client, found.sealed
@@ -80,7 +82,7 @@ def test_a_report_for_elsewhere_has_no_sender_here(changed: dict[str, object]):
     "share",
     [
         b"", MASKED[:5], MASKED[:-1], MASKED + b"\0", b"\2" + MASKED[1:], b"\1\4" + MASKED[2:], b"\1\2" + MASKED[2:],
-        SEED[:-1], b"\1\1" + SEED[2:], encode_share(Share(4, masked=np.zeros(4, dtype=np.uint64))),
+        SEED[:-1], b"\1\1" + SEED[2:], encode_share(masked(np.zeros(4, dtype=np.uint64))),
     ],
 )  # fmt: skip
 def test_what_is_sealed_well_but_is_no_share_of_the_round_is_not_taken(share: bytes):

@@ -76,7 +76,7 @@ def test_a_message_is_plain_aes_256_gcm():
 
 
 def test_an_opening_of_the_wrong_length_is_refused():
-    from hubbub.securesum import sessions
+    from hubbub.securesum.seal import sessions
     from hubbub.securesum.seal.hpke import seal_bytes
 
     key = PrivateKey.generate()

@@ -9,9 +9,9 @@ import httpx
 import numpy as np
 from prometheus_client.parser import text_string_to_metric_families
 
-from hubbub.privacy import Budget, Population
+from hubbub.privacy import Budget, Population, gaussian_round
 from hubbub.service.analyst.analyst import Analyst, find_compute, make_tokens, new_study
-from hubbub.service.client.contributor import Contributor
+from hubbub.service.client.client import Client
 from hubbub.service.client.outbox import Outbox
 from hubbub.service.devnet import LocalComputes
 from hubbub.service.wire.records import RoundRecord
@@ -50,7 +50,7 @@ class LiveStudy:
         self.analyst = Analyst(self.study, self.key, self.web)
         self.outbox = Outbox(folder / f"{self.study.id[:16]}.db")
         self.clients = {
-            name: Contributor(self.study, name, self.outbox, self.web, count, simulation=True)
+            name: Client(self.study, name, self.outbox, self.web, count, simulation=True)
             for name, count in self.samples.items()
         }
 
@@ -61,7 +61,7 @@ class LiveStudy:
             client.enrol(self.tokens[name][0])
 
     def plan(self, number: int = 0, multiplier: float = 0.0) -> RoundRecord:
-        return self.analyst.plan(number, STATISTIC, multiplier, f"round {number}")
+        return self.analyst.plan(number, gaussian_round(STATISTIC, multiplier, f"round {number}"))
 
     def rows(self, name: str) -> np.ndarray:
         mark = list(self.samples).index(name)

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from hubbub.privacy import Budget, Population
+from hubbub.privacy import Budget, GaussianMechanism, Population
 from hubbub.randomness import Randomness
-from hubbub.roles import combine_sums, contribute, plan_round
+from hubbub.roles import combine_sums, contribute
 from hubbub.securesum import PrivateKey, Session, encode_report, start_session
 from hubbub.service.node import agreement, matching
 from hubbub.service.node import compute as node
@@ -25,6 +25,7 @@ from hubbub.service.wire.messages import ENROL, decode_sum, enrol_parts, token_d
 from hubbub.service.wire.records import ClientRecord, ComputeRecord, InvitationRecord, RoundRecord, StudyRecord
 from hubbub.service.wire.signing import SigningKey
 from hubbub.statistics import Means
+from seams import planned
 
 N, T, M = 6, 1, 3
 STATISTIC = Means((8.0, 8.0))
@@ -64,10 +65,10 @@ class Stage:
         return self.study.id
 
     def round(self, number: int = 0, multiplier: float = 10.0, statistic=STATISTIC, **changes) -> RoundRecord:
-        plan = plan_round(statistic, multiplier, self.study.population)
+        plan = planned(statistic, multiplier, self.study.population)
         record = RoundRecord(
-            digest(self.study), number, statistic.describe(), plan.grid.fraction_bits, multiplier,
-            plan.mechanism.sigma_client, stamp(self.clock.now + 3600), f"round {number}",
+            digest(self.study), number, statistic.describe(), GaussianMechanism(multiplier).describe(),
+            plan.noise.grid.fraction_bits, plan.noise.sigma_client, stamp(self.clock.now + 3600), f"round {number}",
         )  # fmt: skip
         return replace(record, **changes)
 
@@ -160,7 +161,7 @@ class Stage:
             for each, compute in zip(self.nodes, self.study.computes, strict=True)
         ]
         words, present = combine_sums(role, record.number, sums)
-        return role.plan(record.number).grid.decode(words), present.samples
+        return role.plan(record.number).noise.grid.decode(words), present.samples
 
 
 def make_stage(

@@ -12,8 +12,8 @@ import pytest
 from sqlalchemy import select
 
 from hubbub.privacy import Budget, noise_multiplier
-from hubbub.roles import add_shares
 from hubbub.securesum import Context, decode_share, join_session
+from hubbub.securesum.additive import expanded
 from hubbub.securesum.wire.codec import share_sizes
 from hubbub.service.node import agreement, answers, tables
 from hubbub.service.node import compute as node
@@ -87,14 +87,12 @@ def rebuilt(stage: Stage, record: RoundRecord, person: Person, found: list[bytes
         opening, mark = row_of(stage, k, tables.clients, person).opening, row_of(stage, k, tables.reports, person).mark
         session = join_session(opening, each.keys.seal, digest(stage.study), person.name, k)
         context = Context(role.digest, record.number, person.name, k)
-        lengths = [28 + size for size in share_sizes(plan.dimension).values()]
+        lengths = [28 + size for size in share_sizes(role.secure_sum, plan.dimension).values()]
         share = opened(found, bytes.fromhex(mark), lengths, session, context)
         if share is None:
             return None
-        shares.append(decode_share(share, plan.dimension))
-    words = np.zeros(plan.dimension, dtype=np.uint64)
-    add_shares(words, shares)
-    return plan.grid.decode(words)
+        shares.append(expanded(decode_share(share, role.secure_sum, plan.dimension)))
+    return plan.noise.grid.decode(role.secure_sum.unshard(dict(enumerate(shares))))
 
 
 def opened(found: list[bytes], mark: bytes, lengths: list[int], session, context: Context) -> bytes | None:

@@ -54,7 +54,7 @@ def test_another_study_analyst_or_compute_is_refused():
     analyst, computes = analyst_fingerprint(STUDY.analyst), [compute_fingerprint(each) for each in COMPUTES]
     Pins.of(study_fingerprint(STUDY), analyst, computes[:2]).check(STUDY)
     Pins().check(STUDY)
-    swapped = replace(STUDY, analyst=bytes(32), computes=COMPUTES[:2])
+    swapped = replace(STUDY, analyst=bytes(32), computes=COMPUTES[:2], scheme={})
     for pins, message in (
         (Pins(study=study_fingerprint(STUDY)), "study must be .* as you expect, got .*; do not take part"),
         (Pins(analyst=analyst), "analyst must be .* as you expect"),

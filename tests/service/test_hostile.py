@@ -12,7 +12,7 @@ import pytest
 
 from hubbub.errors import InvalidInput
 from hubbub.securesum import pack
-from hubbub.service.client.contributor import Contributor
+from hubbub.service.client.client import Client
 from hubbub.service.client.outbox import Outbox
 from hubbub.service.node import compute as node
 from hubbub.service.node import store as db
@@ -135,9 +135,9 @@ def test_a_client_gives_as_many_samples_as_it_began_with(urls: list[str], tmp_pa
     stage = make_stage(urls, people=[Person("hospital", 4), Person("clinic", 2)])
     outbox, record = Outbox(tmp_path / "outbox.db"), stage.round()
     with httpx.Client() as http:
-        before = Contributor(stage.study, "hospital", outbox, Web(http), 4, simulation=True)
+        before = Client(stage.study, "hospital", outbox, Web(http), 4, simulation=True)
         before.make(record, np.ones((4, 2)))
-        later = Contributor(stage.study, "hospital", outbox, Web(http), 1, simulation=True)
+        later = Client(stage.study, "hospital", outbox, Web(http), 1, simulation=True)
         with pytest.raises(InvalidInput, match="samples must be 4, as hospital began the study, got samples=1"):
             later.make(stage.round(1), np.ones((1, 2)))
         with pytest.raises(InvalidInput, match="samples must be 4"):

@@ -16,11 +16,11 @@ import numpy as np
 import pytest
 
 from hubbub.errors import InvalidInput, ReportRejected, RoundRefused
-from hubbub.privacy import Budget, split
+from hubbub.privacy import Budget, shared_multipliers
 from hubbub.randomness import Randomness
 from hubbub.roles import contribute
 from hubbub.securesum import Report, Session, encode_report, join_reports, start_session
-from hubbub.service.client.contributor import current_round, send_together, what_leaves
+from hubbub.service.client.client import current_round, send_together, what_leaves
 from hubbub.service.client.outbox import Outbox
 from hubbub.service.devnet import LocalComputes
 from hubbub.service.node.compute import Limits
@@ -84,7 +84,7 @@ def test_a_study_from_first_to_last(opened):
     release = study.analyst.release(record)
     np.testing.assert_array_equal(release.value, study.exact())
     assert release.n == N
-    assert release.protection.setting == "network"
+    assert release.protection.setting.name == "network"
     first, second = (httpx.get(study.url(1, "/rounds/0/sum")).content for _ in range(2))
     assert first == second
 
@@ -117,7 +117,7 @@ def test_a_refused_round_costs_nothing_and_is_run_again(live: LocalComputes, tmp
     budget = Budget(1.0, 1e-5)
     study = LiveStudy(live, tmp_path, budget)
     study.prepare()
-    (multiplier,) = split(budget, [1.0])
+    (multiplier,) = shared_multipliers(budget, [1.0])
     refused_round, again = study.plan(0, multiplier), study.plan(1, multiplier)
     study.analyst.open_round(refused_round)
     study.send(refused_round, ["c0", "c1"])
@@ -136,7 +136,7 @@ def test_two_rounds_within_the_budget_and_a_third_beyond_it(live: LocalComputes,
     budget = Budget(1.0, 1e-5)
     study = LiveStudy(live, tmp_path, budget)
     study.prepare()
-    for number, multiplier in enumerate(split(budget, [1.0, 1.0])):
+    for number, multiplier in enumerate(shared_multipliers(budget, [1.0, 1.0])):
         record = study.plan(number, multiplier)
         study.analyst.open_round(record)
         study.send(record)
@@ -379,12 +379,12 @@ class Blocker:
 sys.meta_path.insert(0, Blocker())
 from pathlib import Path
 import numpy as np
-from hubbub.service.client.contributor import Contributor
+from hubbub.service.client.client import Client
 from hubbub.service.client.outbox import Outbox
 from hubbub.service.wire.records import read_study
 from hubbub.service.wire.web import Web
 study = read_study(Path(sys.argv[1]).read_bytes())
-client = Contributor(study, "c0", Outbox(sys.argv[2]), Web.open())
+client = Client(study, "c0", Outbox(sys.argv[2]), Web.open())
 client.enrol(bytes.fromhex(sys.argv[3]))
 print(client.contribute(client.current_round(), np.array([[1.0, 0.0]])))
 """
@@ -395,7 +395,7 @@ def test_the_client_library_needs_numpy_cryptography_and_httpx_only(live: LocalC
     study = LiveStudy(live, tmp_path, budget)
     study.analyst.register()
     study.analyst.invite(study.tokens)
-    study.analyst.open_round(study.plan(0, split(budget, [1.0])[0]))
+    study.analyst.open_round(study.plan(0, shared_multipliers(budget, [1.0])[0]))
     (tmp_path / "study.json").write_bytes(sign_record(study.study, study.key))
     command = [
         sys.executable,

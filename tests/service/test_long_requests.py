@@ -215,7 +215,7 @@ def large_invitation(study: LiveStudy, clients: int) -> tuple[StudyRecord, bytes
     """A study with very many clients at the first Compute, and one invitation for all of them."""
     first = study.study.computes[0]
     paper = ComputeRecord("paper", "http://127.0.0.1:9", PrivateKey.generate().public(), os.urandom(32))
-    large = replace(study.study, title="large", population=Population(clients), computes=(first, paper))
+    large = replace(study.study, title="large", population=Population(clients), computes=(first, paper), scheme={})
     people = tuple(ClientRecord(f"client-{i}", os.urandom(32)) for i in range(clients))
     return large, sign_record(InvitationRecord(digest(large), 0, people), study.key)
 

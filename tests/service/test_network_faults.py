@@ -12,7 +12,7 @@ import httpx
 import numpy as np
 import pytest
 
-from hubbub.service.client.contributor import Contributor
+from hubbub.service.client.client import Client
 from hubbub.service.client.outbox import Outbox
 from hubbub.service.devnet import LocalComputes
 from hubbub.service.node.compute import Limits
@@ -76,7 +76,7 @@ def test_two_copies_of_one_client_are_one_client(live: LocalComputes, tmp_path: 
     record = study.plan()
     study.analyst.open_round(record)
     study.send(record)
-    twin = Contributor(study.study, "c0", Outbox(tmp_path / "twin.db"), study.web, simulation=True)
+    twin = Client(study.study, "c0", Outbox(tmp_path / "twin.db"), study.web, simulation=True)
     before = study.counter(0, "wrong-session")
     with pytest.raises(Exception, match="does not take the report"):
         twin.contribute(record, study.rows("c0") * 7)

@@ -10,7 +10,15 @@ import pytest
 from sqlalchemy import select
 
 from hubbub.errors import InvalidInput
-from hubbub.privacy import Budget, EarlyPopulation, GaussianEvent, SampledGaussianEvent, fits, split
+from hubbub.privacy import (
+    Budget,
+    EarlyPopulation,
+    GaussianEvent,
+    GaussianMechanism,
+    SampledGaussianEvent,
+    fits,
+    shared_multipliers,
+)
 from hubbub.privacy.accountant import sampled_multiplier
 from hubbub.securesum import Frame
 from hubbub.service.node import agreement, status, tables
@@ -194,15 +202,15 @@ def test_many_strangers_in_a_batch_cost_one_look(stage: Stage, monkeypatch: pyte
 
 
 def test_a_small_memory_costs_time_and_nothing_else(stage: Stage, monkeypatch: pytest.MonkeyPatch):
-    """Members are forgotten where there are too many, the oldest first, and read again from the store."""
-    monkeypatch.setattr("hubbub.service.node.known._MOST_MEMBERS", 2)
+    """Clients are forgotten where there are too many, the oldest first, and read again from the store."""
+    monkeypatch.setattr("hubbub.service.node.known._MOST_CLIENTS", 2)
     record, known = stage.round(multiplier=0.0), stage.nodes[0].known
     study = stage.upload(record).study
     stage.open(record)
-    first, *_, last = known.members(study, [person.name for person in stage.people]).values()
+    first, *_, last = known.enrolled(study, [person.name for person in stage.people]).values()
     known.remember("another study", first)
-    assert dict(known.remembered(study)) == {last.client: last}
-    assert dict(known.remembered("another study")) == {first.client: first}
+    assert dict(known.remembered(study)) == {last.name: last}
+    assert dict(known.remembered("another study")) == {first.name: first}
     reports = [stage.reports(record, person)[0] for person in stage.people]
     assert stage.accept(0, [stage.upload(record, *reports)]) == [Taken(1, True)] * len(reports)
 
@@ -287,9 +295,9 @@ def test_no_more_clients_are_invited_than_the_noise_was_planned_for(urls: list[s
 
 def test_noise_belongs_to_the_client_and_covers_dropouts_and_colluders_at_once(urls: list[str]):
     stage = make_stage(urls, people=hospitals(), colluders=1)
-    mechanism = stage.round(multiplier=3.0).checked(stage.study).plan(0).mechanism
-    left = mechanism.sigma_client * np.sqrt(5 - 1 - 1 - 1)  # one absent, one colluding, one subtracts its own share
-    assert left == pytest.approx(mechanism.sigma_std)
+    noise = stage.round(multiplier=3.0).checked(stage.study).plan(0).noise
+    left = noise.sigma_client * np.sqrt(5 - 1 - 1 - 1)  # one absent, one colluding, one subtracts its own share
+    assert left == pytest.approx(noise.sigma_std)
 
 
 def test_a_study_made_by_an_earlier_version_is_not_taken(stage: Stage):
@@ -305,7 +313,7 @@ def test_ledger_refuses_what_overspends_and_stays_as_it_was(urls: list[str]):
     budget = Budget(1.0, 1e-5)
     stage = make_stage(urls, budget)
     stage.register()
-    first, second = split(budget, [1.0, 2.0])
+    first, second = shared_multipliers(budget, [1.0, 2.0])
     for number, multiplier in enumerate((first, second)):
         record = stage.round(number, multiplier)
         stage.run_to_rosters(record)
@@ -354,9 +362,14 @@ def test_a_budget_needs_noise_and_a_simulation_needs_permission(urls: list[str])
 def test_a_round_is_not_taken_at_its_word(stage: Stage):
     for changes, message in [
         ({"sigma_client": 1e-9}, "sigma_client must be"),
-        ({"fraction_bits": 62}, "fraction_bits must be so small|sigma_client must be"),
+        ({"sigma_client": 0.999 * stage.round().sigma_client}, "sigma_client must be .*the round misstates its noise"),
+        ({"sigma_client": 1.001 * stage.round().sigma_client}, "sigma_client must be .*the round misstates its noise"),
+        ({"mechanism": GaussianMechanism(1.0).describe()}, "sigma_client must be .*the round misstates its noise"),
+        ({"fraction_bits": 62}, "fraction_bits must be at most"),
         ({"statistic": {"statistic": "means", "bounds": [0.01, 0.01]}}, "sigma_client must be|fraction_bits"),
         ({"statistic": {"statistic": "unheard of"}}, "statistic must be one of"),
+        ({"mechanism": {"mechanism": "unheard of"}}, "mechanism must be one of .*update hubbub"),
+        ({"mechanism": {"mechanism": "gaussian"}}, "mechanism must be described in full"),
         ({"study": bytes(32)}, "round must be of this study"),
     ]:
         with pytest.raises(InvalidInput, match=message):

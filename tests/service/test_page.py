@@ -15,7 +15,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.expected_conditions import text_to_be_present_in_element
 from selenium.webdriver.support.ui import WebDriverWait
 
-from hubbub.privacy import Budget, split
+from hubbub.privacy import Budget, shared_multipliers
 from hubbub.service.devnet import LocalComputes
 from hubbub.service.wire.records import RoundRecord
 from service.live import LiveStudy
@@ -46,7 +46,7 @@ def played(live: LocalComputes, tmp_path: Path) -> tuple[LiveStudy, RoundRecord]
     budget = Budget(2.0, 1e-5)
     study = LiveStudy(live, tmp_path, budget)
     study.prepare()
-    for number, multiplier in enumerate(split(budget, [1.0, 2.0])):
+    for number, multiplier in enumerate(shared_multipliers(budget, [1.0, 2.0])):
         record = study.plan(number, multiplier)
         study.analyst.open_round(record)
         study.send(record, None if number == 0 else ["c0", "c1", "c2"])

@@ -4,19 +4,29 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
+from dataclasses import fields, replace
 
+import numpy as np
 import pytest
 
 from hubbub.errors import InvalidInput
-from hubbub.privacy import Budget, Population
-from hubbub.securesum import PublicKey
-from hubbub.service.client.contributor import promise
+from hubbub.privacy import Budget, GaussianEvent, GaussianMechanism, Population
+from hubbub.protocols import Trust
+from hubbub.securesum import Additive, PublicKey
+from hubbub.service.client.client import promise, what_leaves
 from hubbub.service.wire.canonical import canonical, digest, read_signed, sign_record
 from hubbub.service.wire.endings import RosterRecord
 from hubbub.service.wire.messages import token_digest, token_for
-from hubbub.service.wire.records import ComputeRecord, RoundRecord, StudyRecord, read_study
+from hubbub.service.wire.records import (
+    ComputeRecord,
+    EarlyRoundRecord,
+    RoundRecord,
+    StudyRecord,
+    read_round,
+    read_study,
+)
 from hubbub.service.wire.signing import SigningKey, verified
+from hubbub.statistics import Means
 
 ANALYST = SigningKey(bytes(range(32)))
 COMPUTES = tuple(
@@ -36,12 +46,22 @@ STUDY = StudyRecord(
     "1",
 )
 ROUND = RoundRecord(
-    digest(STUDY), 0, {"statistic": "means", "bounds": [1.0]}, 20, 2.0, 0.5, "2026-11-30T00:00:00Z", "means"
+    digest(STUDY),
+    0,
+    {"statistic": "means", "bounds": [1.0]},
+    GaussianMechanism(2.0).describe(),
+    20,
+    0.5,
+    "2026-11-30T00:00:00Z",
+    "means",
 )
 
 
+MEANS = Means((1.0,))
+
+
 def test_a_study_is_the_same_bytes_everywhere():
-    assert STUDY.id == "ceeb1bad32d845b925f8d64753402b09fa4cee277f9fa56ca259d32bfeb367cb"
+    assert STUDY.id == "675667bbcea1c4bb7d1e177a33b07fa3df0519dbf411e3ba30b3d3eccfb2d4b1"
     again = read_study(sign_record(STUDY, ANALYST))
     assert again == STUDY
     assert canonical(again.content()) == canonical(STUDY.content())
@@ -55,8 +75,8 @@ def test_a_study_is_the_same_bytes_everywhere():
         {"title": "other"}, {"population": Population(101, 2, 1)}, {"population": Population(100, 1, 1)},
         {"population": Population(100, 2, 2)}, {"population": Population(100, 2, 1, samples=200)},
         {"population": Population(100, 2, 1, largest=2)}, {"population": Population(100, 2, 1, unit="client")},
-        {"computes": COMPUTES[:2]}, {"computes": COMPUTES[::-1]},
-        {"budget": Budget(1.1, 1e-5)}, {"budget": None}, {"deadline": "2026-12-01T00:00:01Z"}, {"model": {}}, {"nonce": "2"},
+        {"computes": COMPUTES[:2], "scheme": {}}, {"computes": COMPUTES[::-1]},
+        {"budget": Budget(1.1, 1e-5)}, {"budget": None}, {"deadline": "2026-12-01T00:00:01Z"}, {"analysis": {}}, {"nonce": "2"},
         {"analyst": SigningKey.generate().public()},
     ],
 )  # fmt: skip
@@ -120,6 +140,100 @@ def test_what_is_not_the_signed_study_is_refused_in_one_line(data: bytes, messag
 )  # fmt: skip
 def test_the_promise_to_a_data_holder_says_against_whom(population: Population, line: str):
     assert re.search(line, promise(replace(STUDY, population=population))[0])
+
+
+class Most(Additive):
+    """A stranger's scheme, of which more than one Compute must be honest."""
+
+    def trust(self) -> Trust:
+        return Trust(self.computes, 1, "two of them are honest")
+
+
+def test_the_promise_and_what_leaves_go_by_the_scheme(monkeypatch: pytest.MonkeyPatch):
+    round_ = replace(
+        ROUND, fraction_bits=20, sigma_client=GaussianMechanism(2.0).settled(MEANS, STUDY.population, 20).sigma_client
+    )
+    usual = what_leaves(round_, round_.checked(STUDY), np.zeros((1, 1)))[2]
+    assert "3 shares, any 2 of which together tell nothing: 8 bytes to one Compute, 32 to each other one" in usual
+    monkeypatch.setattr("hubbub.securesum.additive.Additive.trust", Most.trust)
+    assert "one more client and any 1 of the 3 Computes above" in promise(STUDY)[0]
+    assert promise(STUDY)[2].startswith("if more than 1 of these Computes conspire, ")
+    assert "any 1 of which together tell" in what_leaves(round_, round_.checked(STUDY), np.zeros((1, 1)))[2]
+
+
+ELSEWHERE = {"package": "hubbub-elsewhere"}
+NOT_INSTALLED = "of the package 'hubbub-elsewhere', which is not; install that from a source that you trust"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"mechanism": {"mechanism": "laplace of theirs", "scale": 1.0, **ELSEWHERE}},
+        {"statistic": {"statistic": "median of theirs", **ELSEWHERE}},
+    ],
+)
+def test_a_round_whose_parts_are_not_installed_is_refused_in_one_line(changes: dict[str, object]):
+    record = read_round(sign_record(replace(ROUND, **changes), ANALYST), STUDY)[0]
+    (what,) = changes
+    with pytest.raises(
+        InvalidInput, match=f"{what} must be installed here, got {what}='.* of theirs' {NOT_INSTALLED}"
+    ) as caught:
+        record.checked(STUDY)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_study_whose_scheme_is_not_installed_is_refused_in_one_line():
+    scheme = {"scheme": "prime field", "computes": 3, **ELSEWHERE}
+    with pytest.raises(
+        InvalidInput, match=f"scheme must be installed here, got scheme='prime field' {NOT_INSTALLED}"
+    ) as caught:
+        read_study(tampered(scheme=scheme))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "message"),
+    [
+        ({}, "scheme must be described in full"),
+        ({"scheme": "unheard of"}, "scheme must be one of additive.*update hubbub"),
+        ({"scheme": "additive"}, "scheme must be described in full"),
+        ({"scheme": "additive", "computes": 2}, "scheme must be for the study's 3 Computes, got scheme=2"),
+        ({"scheme": "additive", "computes": 3, "more": 1}, "scheme must be described as hubbub describes it"),
+        ([1], "every field in its own type|scheme must be described by named values"),
+    ],
+)  # fmt: skip
+def test_a_study_with_another_scheme_is_refused(scheme: object, message: str):
+    with pytest.raises(InvalidInput, match=message):
+        read_study(tampered(scheme=scheme))
+
+
+@pytest.mark.parametrize("factor", [0.5, 1 - 1e-6, 1 + 1e-6, 0.0])
+def test_a_round_that_misstates_its_noise_is_refused(factor: float):
+    sigma = GaussianMechanism(2.0).settled(MEANS, STUDY.population, 20).sigma_client
+    replace(ROUND, sigma_client=sigma).checked(STUDY)
+    with pytest.raises(InvalidInput, match="sigma_client must be .*do not take part: the round misstates its noise"):
+        replace(ROUND, sigma_client=factor * sigma).checked(STUDY)
+
+
+def test_a_round_without_noise_is_for_simulations():
+    silent = replace(ROUND, mechanism=GaussianMechanism(0.0).describe(), sigma_client=0.0)
+    with pytest.raises(InvalidInput, match="sigma_client must be positive.*only a simulation has no noise"):
+        silent.checked(STUDY)
+    free = replace(STUDY, budget=None)
+    assert replace(silent, study=digest(free)).checked(free).plan(0).noise.sigma_client == 0.0
+
+
+def test_a_round_says_what_it_costs():
+    sigma = GaussianMechanism(2.0).settled(MEANS, STUDY.population, 20).sigma_client
+    assert replace(ROUND, sigma_client=sigma).event(STUDY) == GaussianEvent(2.0)
+
+
+def test_a_round_of_version_1_belongs_to_a_study_of_version_1():
+    early = EarlyRoundRecord(**{each.name: getattr(ROUND, each.name) for each in fields(ROUND)})
+    with pytest.raises(InvalidInput, match="hubbub must be version 2, got hubbub=1"):
+        early.checked(STUDY)
+    with pytest.raises(InvalidInput, match="hubbub must be version 2"):
+        read_round(sign_record(early, ANALYST), STUDY)
 
 
 def test_a_signature_serves_one_purpose_only():

@@ -13,7 +13,7 @@ import pytest
 from hubbub import Bernoulli, Ledger
 from hubbub.engines.network import NetworkEngine
 from hubbub.errors import InvalidInput, PerhapsReleased, RoundRefused
-from hubbub.privacy import Budget, split
+from hubbub.privacy import Budget, shared_multipliers
 from hubbub.service.devnet import LocalComputes
 from hubbub.service.node import agreement
 from hubbub.service.node.answers import signed_refusal
@@ -173,7 +173,7 @@ def test_a_client_keeps_what_computes_only_say_they_refused_in_its_account(live:
     """All of them released the first round and say now that they refused it: a second one would overspend."""
     study = LiveStudy(live, tmp_path, BUDGET)
     study.prepare()
-    (multiplier,) = split(BUDGET, [1.0])
+    (multiplier,) = shared_multipliers(BUDGET, [1.0])
     record, again = study.plan(0, multiplier), study.plan(1, multiplier)
     study.analyst.open_round(record)
     study.send(record)

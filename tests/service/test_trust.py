@@ -118,7 +118,9 @@ def test_an_address_is_scheme_host_and_port_and_nothing_else(tmp_path: Path):
     """Also where a study says it: its Computes call one another there."""
     stage = make_stage([f"sqlite:///{tmp_path}/compute-{k}.db" for k in range(M)])
     for url in BAD:
-        study = replace(stage.study, computes=(stage.study.computes[0], replace(stage.study.computes[1], url=url)))
+        study = replace(
+            stage.study, computes=(stage.study.computes[0], replace(stage.study.computes[1], url=url)), scheme={}
+        )
         with pytest.raises(InvalidInput, match="url must be such as"):
             node.register_study(stage.nodes[0], sign_record(study, stage.analyst))
 

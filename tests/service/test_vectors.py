@@ -13,13 +13,13 @@ from hubbub.privacy import EarlyPopulation
 from hubbub.service.wire.canonical import check_signature, digest, read_signed, sign_record
 from hubbub.service.wire.endings import CloseRecord, RosterRecord
 from hubbub.service.wire.messages import decode_sum
-from hubbub.service.wire.records import EarlyStudyRecord, InvitationRecord, RoundRecord, read_study
+from hubbub.service.wire.records import EarlyRoundRecord, EarlyStudyRecord, InvitationRecord, read_round, read_study
 from vectors.make_service_v2 import ANALYST, COMPUTE, PATH, content, records
 
 VECTORS = json.loads(PATH.read_text())
 EARLY = json.loads((Path(PATH).parents[1] / "v1" / "service.json").read_text())
 EARLY_KINDS = {
-    "study": EarlyStudyRecord, "round": RoundRecord, "close": CloseRecord, "roster": RosterRecord,
+    "study": EarlyStudyRecord, "round": EarlyRoundRecord, "close": CloseRecord, "roster": RosterRecord,
     "invitation": InvitationRecord,
 }  # fmt: skip
 
@@ -49,11 +49,12 @@ def test_a_study_of_version_1_and_its_round_say_what_they_said_and_nobody_joins_
     """N = 50 samples, T = 2: noise of sigma_std^2/(N - T - 1) a sample, and the digest that shares were sealed to."""
     study = read_study(EARLY["records"]["study"].encode())
     assert study.population == EarlyPopulation(50, 2, 2, 50, 1, theorem1=True, held=1)
-    round_ = read_signed(EARLY["records"]["round"].encode(), RoundRecord)[0]
+    round_ = read_round(EARLY["records"]["round"].encode(), study)[0]
+    assert isinstance(round_, EarlyRoundRecord)
     role = round_.checked(study)
     assert role.digest.hex() == EARLY["sealed_to"]
-    mechanism = role.plan(0).mechanism
-    assert mechanism.sigma_client == pytest.approx(mechanism.sigma_std / np.sqrt(47))
+    noise = role.plan(0).noise
+    assert noise.sigma_client == pytest.approx(noise.sigma_std / np.sqrt(47))
     with pytest.raises(InvalidInput, match="study must be of version 2, got one made by hubbub 0.1"):
         study.check_current()
 

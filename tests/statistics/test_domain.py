@@ -45,7 +45,7 @@ def test_zero_is_within_the_sensitivity_of_every_vector(name: str, rng: np.rando
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("name", STATISTICS)
+@pytest.mark.parametrize("name", [name for name in STATISTICS if STATISTICS[name].probability == 1])
 def test_a_sample_that_is_not_finite_gives_zero_and_changes_no_other(name: str, value: float, rng: np.random.Generator):
     statistic = STATISTICS[name]
     rows = rows_for(statistic, rng, 20)

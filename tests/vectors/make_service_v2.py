@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from hubbub.privacy import Budget, Population
-from hubbub.roles import ComputeSum, Turnout, plan_round
+from hubbub.privacy import Budget, GaussianMechanism, Population
+from hubbub.roles import ComputeSum, Turnout
 from hubbub.securesum import PublicKey
 from hubbub.service.wire.canonical import digest, sign_record
 from hubbub.service.wire.endings import AgreementRecord, CloseRecord, RefusalRecord, RosterRecord, SumRequestRecord
@@ -38,16 +38,16 @@ def records() -> dict[str, tuple[object, SigningKey]]:
         )
         for k, key in enumerate((COMPUTE, CLIENT))
     )
-    model = {"kind": "none", "ä": [1.5, None]}
+    analysis = {"kind": "none", "ä": [1.5, None]}
     population = Population(50, 2, 3, samples=90, largest=7)
     study = StudyRecord(
-        "blood pressure ä", population, computes, Budget(1.0, 1e-5), "2030-01-01T00:00:00Z", ANALYST.public(), model, "7",
+        "blood pressure ä", population, computes, Budget(1.0, 1e-5), "2030-01-01T00:00:00Z", ANALYST.public(), analysis, "7",
         "analyst",
     )  # fmt: skip
-    plan = plan_round(Means((1.0, 2.0)), 4.0, population)
+    noise = GaussianMechanism(4.0).settled(Means((1.0, 2.0)), population)
     round_ = RoundRecord(
-        digest(study), 0, Means((1.0, 2.0)).describe(), plan.grid.fraction_bits, 4.0, plan.mechanism.sigma_client,
-        "2029-12-31T00:00:00Z", "means", (shift([0.5, 0.0]), clip([1.0, 2.0])),
+        digest(study), 0, Means((1.0, 2.0)).describe(), GaussianMechanism(4.0).describe(), noise.grid.fraction_bits,
+        noise.sigma_client, "2029-12-31T00:00:00Z", "means", (shift([0.5, 0.0]), clip([1.0, 2.0])),
     )  # fmt: skip
     token = token_digest(token_for(bytes(32), COMPUTE.public()))
     return {

@@ -14,13 +14,14 @@ from hubbub.securesum import (
     Context,
     PrivateKey,
     Report,
-    Share,
     encode_report,
     encode_share,
     expand_seed,
     seal,
     start_session,
 )
+from hubbub.securesum.additive import expanded
+from seams import masked, seeded
 
 HERE = Path(__file__).parent / "v1"
 
@@ -35,9 +36,9 @@ def expansion() -> list[dict[str, object]]:
 
 
 def shares() -> dict[str, object]:
-    masked = Share(2, masked=np.array([1, 2**64 - 1], dtype=np.uint64))
-    seeded = Share(2, seed=bytes(range(32)))
-    a, b = encode_share(masked), encode_share(seeded)
+    long = masked(np.array([1, 2**64 - 1], dtype=np.uint64))
+    short = seeded(bytes(range(32)), 2)
+    a, b = encode_share(long), encode_share(short)
     return {
         "good": [
             {"name": "masked", "bytes": a.hex(), "dimension": 2, "words": [f"{w:016x}" for w in [1, 2**64 - 1]]},
@@ -45,7 +46,7 @@ def shares() -> dict[str, object]:
                 "name": "seed",
                 "bytes": b.hex(),
                 "dimension": 2,
-                "words": [f"{w:016x}" for w in seeded.expand().tolist()],
+                "words": [f"{w:016x}" for w in expanded(short).tolist()],
             },
         ],
         "bad": [
@@ -117,12 +118,12 @@ def sessions() -> list[dict[str, object]]:
 
 def extensions() -> dict[str, object]:
     """What was added to version 1 later: seeds expanded by SHAKE-128, and reports sealed in a session."""
-    seeded = Share(3, seed=bytes(range(32)), generator="SHAKE-128")
-    share = encode_share(seeded)
+    short = seeded(bytes(range(32)), 3, "SHAKE-128")
+    share = encode_share(short)
     report = Report(b"\x05" * 32, 7, "client-1", 2, b"sealed", b"opening")
     data = encode_report(report)
     return {
-        "share": {"bytes": share.hex(), "dimension": 3, "words": [f"{w:016x}" for w in seeded.expand().tolist()]},
+        "share": {"bytes": share.hex(), "dimension": 3, "words": [f"{w:016x}" for w in expanded(short).tolist()]},
         "bad_shares": [share[:-1].hex(), (share + b"\0").hex(), (share[:1] + b"\x04" + share[2:]).hex()],
         "report": {"bytes": data.hex(), "opening": b"opening".hex(), "sealed": b"sealed".hex()},
         "bad_reports": [

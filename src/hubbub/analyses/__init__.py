@@ -23,6 +23,10 @@ ANALYSES: Registry[Analysis[Any, Any]] = Registry(
         "gaussian": f"{_FAMILIES}:Gaussian",
         "gaussian-mean": f"{_FAMILIES}:GaussianMean",
         "poisson": f"{_FAMILIES}:PoissonRate",
+        "logistic": f"{_ITERATIVE}.logistic:LogisticRegression",
+        "mixture": f"{_ITERATIVE}.mixture:GaussianMixture",
+        "svi": f"{_ITERATIVE}.svi:VariationalInference",
+        "sgld": f"{_ITERATIVE}.sgld:LangevinSampling",
     },
 )
 """Every analysis that is installed here."""

@@ -2,33 +2,72 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from hubbub.privacy import GAUSSIAN, Budget, Population
-from hubbub.protocols import Analysis, Mechanism, Release, RoundSpec
+from hubbub.analyses import ANALYSES
+from hubbub.errors import InvalidInput
+from hubbub.privacy import GAUSSIAN, MECHANISMS, Budget, Population
+from hubbub.protocols import Analysis, Mechanism, Plan, Release, RoundSpec
 
 
-def replayed(
-    analysis: Analysis[Any, Any],
-    budget: Budget,
-    population: Population,
-    releases: Sequence[Release],
-    mechanism: Mechanism = GAUSSIAN,
-) -> Any:
-    """The state of the analysis after these releases, in the order of the rounds."""
-    state = analysis.start(analysis.plan(budget, population, mechanism))
-    for release in releases:
-        state = analysis.tell(state, release)
-    return state
+@dataclass(frozen=True)
+class Replay:
+    """An analysis with all that its plan depends on, to be replayed from the releases of its rounds."""
+
+    analysis: Analysis[Any, Any]
+    budget: Budget
+    population: Population
+    mechanism: Mechanism = GAUSSIAN
+
+    @classmethod
+    def of(cls, description: Mapping[str, Any], budget: Budget, population: Population, noise: str) -> Replay:
+        """As a study has it: the analysis by its description, the law of the noise by its name."""
+        return cls(ANALYSES.read(_current(description)), budget, population, MECHANISMS.find(noise)())
+
+    @property
+    def plan(self) -> Plan:
+        """All rounds, settled from public numbers: the same for everybody who reads the study."""
+        return self.analysis.plan(self.budget, self.population, self.mechanism)
+
+    def state(self, releases: Sequence[Release]) -> Any:
+        """The state of the analysis after these releases, in the order of the rounds."""
+        state = self.analysis.start(self.plan)
+        for release in releases:
+            state = self.analysis.tell(state, release)
+        return state
+
+    def next_round(self, releases: Sequence[Release]) -> RoundSpec | None:
+        """What to run after these releases; None where the result can be made."""
+        return self.analysis.ask(self.state(releases))
+
+    def result(self, releases: Sequence[Release]) -> Any:
+        """What the analysis finds in the releases of all rounds."""
+        return self.analysis.result(self.state(releases))
 
 
-def next_round(
-    analysis: Analysis[Any, Any],
-    budget: Budget,
-    population: Population,
-    releases: Sequence[Release],
-    mechanism: Mechanism = GAUSSIAN,
-) -> RoundSpec | None:
-    """What to run after these releases; None where the result can be made."""
-    return analysis.ask(replayed(analysis, budget, population, releases, mechanism))
+def _current(description: Mapping[str, Any]) -> Mapping[str, Any]:
+    """As this version describes an analysis: hubbub 0.1 knew one, and called it otherwise."""
+    if description.get("kind") != "linear regression":
+        return description
+    return {**{name: value for name, value in description.items() if name != "rounds"}, "kind": "linear"}
+
+
+def written_analysis(entries: Any) -> Analysis[Any, Any]:
+    """The analysis that an analyst wrote down in study.toml: `kind`, and that analysis's own settings."""
+    if not isinstance(entries, Mapping) or not isinstance(entries.get("kind"), str):
+        known = ", ".join(ANALYSES.names())
+        raise InvalidInput(f"analysis must be a table with a kind, one of {known}; see `hubbub study create --help`")
+    settings = {name: value for name, value in entries.items() if name not in ("kind", "package")}
+    kind = ANALYSES.find(entries["kind"], entries.get("package"))
+    try:
+        found: Analysis[Any, Any] = kind.written(settings)
+    except InvalidInput:
+        raise
+    except (TypeError, ValueError, KeyError) as error:
+        why = str(error).split(".")[-1].replace("__init__()", entries["kind"])
+        raise InvalidInput(
+            f"analysis must have the settings of its kind, got others: {why}; see `hubbub study create --help`"
+        ) from None
+    return ANALYSES.read(found.describe())

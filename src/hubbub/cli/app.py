@@ -22,6 +22,7 @@ from hubbub.cli.explain import explain
 from hubbub.cli.fit import fit
 from hubbub.cli.predict import predict
 from hubbub.cli.refit import refit
+from hubbub.cli.road import road
 from hubbub.cli.study.check import check
 from hubbub.cli.study.close import close
 from hubbub.cli.study.create import create
@@ -75,3 +76,4 @@ study.command(result)
 
 app.command(contribute)
 app.command(up)
+app.command(road)

@@ -10,14 +10,14 @@ from hubbub.errors import InvalidInput
 
 if TYPE_CHECKING:
     from hubbub.arrays import Floats
-    from hubbub.service.client.contributor import Contributor
+    from hubbub.service.client.client import Client
     from hubbub.service.wire.fingerprints import Pins
     from hubbub.service.wire.records import RoundRecord, StudyRecord
 
 
-def show_consent(client: Contributor, record: RoundRecord, rows: Floats, pins: Pins, follow: bool) -> None:
+def show_consent(client: Client, record: RoundRecord, rows: Floats, pins: Pins, follow: bool) -> None:
     """Show all that a data holder has to know before they agree."""
-    from hubbub.service.client.contributor import promise
+    from hubbub.service.client.client import promise
 
     study = client.study
     unlike = "as you agreed before" if client.consented() else "not compared"
@@ -67,9 +67,9 @@ def _parties(study: StudyRecord, pins: Pins, unlike: str) -> list[str]:
     return lines
 
 
-def leaves(client: Contributor, record: RoundRecord, rows: Floats) -> list[str]:
+def leaves(client: Client, record: RoundRecord, rows: Floats) -> list[str]:
     """List what would leave this machine in this round."""
-    from hubbub.service.client.contributor import what_leaves
+    from hubbub.service.client.client import what_leaves
 
     return what_leaves(record, record.checked(client.study), rows)
 

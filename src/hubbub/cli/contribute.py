@@ -22,9 +22,9 @@ from hubbub.errors import InvalidInput, OutOfDomainWarning
 
 if TYPE_CHECKING:
     from hubbub.arrays import Floats
-    from hubbub.service.client.contributor import Contributor
+    from hubbub.service.client.client import Client
     from hubbub.service.wire.fingerprints import Pins
-    from hubbub.service.wire.records import RoundRecord
+    from hubbub.service.wire.records import RoundRecord, StudyRecord
 
 _NAMED = 10  # cells that are no number, of which a data holder is told one by one
 
@@ -58,7 +58,7 @@ class ContributeOptions:
     """The arguments and options of `hubbub contribute`."""
 
     file: StudyFile
-    data: Annotated[Path, Parameter(help="CSV file with the model's columns; one row is one sample.")]
+    data: Annotated[Path, Parameter(help="CSV file with the study's columns; one row is one sample.")]
     _: KW_ONLY
     client: Annotated[str, Parameter(help="The name you were invited under.")]
     token: Annotated[
@@ -96,19 +96,18 @@ def run(options: ContributeOptions) -> None:
     Before the data holder has said yes, no Compute learns the client's name.
     """
     with needs_service():
-        from hubbub.service.client.contributor import Contributor
+        from hubbub.service.client.client import Client
         from hubbub.service.client.outbox import Outbox
         from hubbub.service.wire.records import check_client_name
-    from hubbub.analyses.linear.scaled import LABELS
-    from hubbub.estimators.staged import RegressionPlan
+    from hubbub.analyses import ANALYSES
 
     name, yes, follow = options.client, options.yes, options.follow
     study, pins = signed_study(options.file), options.expected.pins()
     pins.check(study)
-    rows = _rows(options.data, list(RegressionPlan.of(study.model).columns))
+    rows = _rows(options.data, list(ANALYSES.read(study.analysis).columns))
     check_client_name(name)
     box = Outbox(options.outbox or options.file.with_name(f"{options.file.stem}.{quote(name, safe='')}.outbox"))
-    client = Contributor(study, name, box, web_to(options.authority), rows.shape[0])
+    client = Client(study, name, box, web_to(options.authority), rows.shape[0])
     _check_before(client, pins, yes)
     secret = given_token(options.token, options.token_file)
     _check_token(client, secret, yes)
@@ -120,7 +119,8 @@ def run(options: ContributeOptions) -> None:
     if not box.enrolled(study.id, name):
         client.enrol(secret or ask_token())
     done = [_send(client, record, rows)]
-    while follow and record.label != LABELS[-1]:
+    rounds = _rounds_of(study) if follow else 1
+    while follow and _answered(client, record) < rounds:
         record = _after(client, record)
         show("A further round of the study, which your yes covers:", leaves(client, record, rows))
         done.append(_send(client, record, rows))
@@ -149,7 +149,7 @@ def _rows(data: Path, columns: list[str]) -> Floats:
     return rows
 
 
-def _check_before(client: Contributor, pins: Pins, yes: bool) -> None:
+def _check_before(client: Client, pins: Pins, yes: bool) -> None:
     """Refuse what can be refused before anybody is asked."""
     client.check_parties()
     if client.outbox.enrolled(client.study.id, client.name):
@@ -161,7 +161,7 @@ def _check_before(client: Contributor, pins: Pins, yes: bool) -> None:
         )
 
 
-def _check_token(client: Contributor, secret: bytes | None, yes: bool) -> None:
+def _check_token(client: Client, secret: bytes | None, yes: bool) -> None:
     """Refuse to go on if the token is missing and nobody can be asked for it."""
     enrolled = client.outbox.enrolled(client.study.id, client.name)
     if yes and secret is None and not enrolled and not sys.stdin.isatty():
@@ -170,13 +170,28 @@ def _check_token(client: Contributor, secret: bytes | None, yes: bool) -> None:
         )
 
 
-def _send(client: Contributor, record: RoundRecord, rows: Floats) -> dict[str, object]:
+def _send(client: Client, record: RoundRecord, rows: Floats) -> dict[str, object]:
     samples = client.contribute(record, rows)
     errors.print(f"round {record.number} ({record.label}): every Compute has confirmed", markup=False)
     return {"round": record.number, "label": record.label, "samples": samples}
 
 
-def _after(client: Contributor, record: RoundRecord) -> RoundRecord:
+def _rounds_of(study: StudyRecord) -> int:
+    """Return how many rounds the study has, by the plan that everybody can make from its public numbers."""
+    from hubbub.cli.study.rounds import replay_of
+
+    return replay_of(study).plan.count
+
+
+def _answered(client: Client, record: RoundRecord) -> int:
+    """Count the rounds up to this one, without those that were refused and run again."""
+    from hubbub.service.client.client import rounds_at
+
+    found = [each for each in rounds_at(client.study, client.web) if each.record.number <= record.number]
+    return sum(each.state != "refused" for each in found)
+
+
+def _after(client: Client, record: RoundRecord) -> RoundRecord:
     """Wait until the next round is open, and return it."""
     while (following := client.current_round()).number == record.number:
         time.sleep(1.0)

@@ -53,7 +53,7 @@ def run(options: ExplainOptions) -> None:
     """Plan the rounds and print what they would cost."""
     from hubbub.analyses.linear.auto import LinearRegression
     from hubbub.analyses.linear.projected import PlainRegression, ProjectedPlan, ProjectedRegression
-    from hubbub.cli.table import parse_ranges
+    from hubbub.analyses.linear.ranges import parse_ranges
     from hubbub.privacy import GAUSSIAN, Budget
     from hubbub.statistics import Box
 

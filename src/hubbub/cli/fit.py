@@ -94,9 +94,9 @@ def fit(options: FitOptions) -> None:
 
 def run(options: FitOptions) -> None:
     """Check the options, read the file, fit the model, print it and write what was asked for."""
+    from hubbub.analyses.linear.ranges import parse_numbers, parse_ranges
     from hubbub.cli.fit_data import read_data, running_engine
     from hubbub.cli.model import plot_model, print_model
-    from hubbub.cli.table import parse_numbers, parse_ranges
     from hubbub.estimators.linear_regression import PrivateLinearRegression
     from hubbub.privacy import Budget
 

@@ -12,6 +12,7 @@ from rich.text import Text
 from hubbub.analyses.linear.stored import StoredModel
 from hubbub.arrays import Floats
 from hubbub.cli.output import console
+from hubbub.protocols import Result
 
 
 def print_model(stored: StoredModel, *, assumed: bool = False) -> None:
@@ -23,6 +24,17 @@ def print_model(stored: StoredModel, *, assumed: bool = False) -> None:
         table.add_row(Text(row["name"]), f"{row['mean']:.4g}", f"{row['std']:.3g}" if known else "", interval)
     console.print(table)
     console.print(f"* {stored.intervals}\n", markup=False)
+
+
+def print_result(result: Result) -> None:
+    """Print a row for each quantity that an analysis has found, and what its intervals mean."""
+    table = Table("quantity", "mean", "std", "90 % interval *")
+    for row in result.table():
+        known = row["std"] > 1e-9 * abs(row["mean"])  # a single value has no interval
+        interval = f"{row['low']:.4g} .. {row['high']:.4g}" if known else ""
+        table.add_row(Text(row["name"]), f"{row['mean']:.4g}", f"{row['std']:.3g}" if known else "", interval)
+    console.print(table)
+    console.print(f"* {result.as_dict().get('intervals', '90 %')}\n", markup=False)
 
 
 def plot_model(

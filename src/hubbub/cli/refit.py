@@ -54,10 +54,11 @@ def run(options: RefitOptions) -> None:
     """Read the release, fit the model again and print it."""
     from numpy.linalg import LinAlgError
 
+    from hubbub.analyses.linear.ranges import parse_numbers
     from hubbub.analyses.linear.release import RegressionRelease
     from hubbub.analyses.linear.stored import INTERVALS, StoredModel
     from hubbub.cli.model import plot_model, print_model
-    from hubbub.cli.table import parse_numbers, split_names
+    from hubbub.cli.table import split_names
 
     release, out, plot = options.release, options.out, options.plot
     check_distinct(release=release, out=out, plot=plot)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 from rich.progress import Progress
@@ -19,12 +19,8 @@ from hubbub.cli.options import FIVE, Computes, Cover, Delta, Epsilon, Json, Whol
 from hubbub.cli.output import console, errors, print_json, progress
 
 if TYPE_CHECKING:
-    from hubbub.arrays import Floats
-    from hubbub.estimators.linear_regression import PrivateLinearRegression
-    from hubbub.privacy import Budget
-
-FEATURES, TARGET = ["age", "dose", "weight"], "response"
-TRUTH = (0.1, -2.0, 0.0)
+    from hubbub.cli.up_data import Trial
+    from hubbub.protocols import Result
 
 
 @Parameter(name="*")
@@ -33,6 +29,10 @@ class UpOptions:
     """The options of `hubbub up`."""
 
     computes: Computes = 3
+    analysis: Annotated[
+        Literal["linear", "bernoulli", "categorical", "gaussian", "poisson", "logistic", "mixture"],
+        Parameter(help="What is computed, from simulated data whose truth is known."),
+    ] = "linear"
     clients: Annotated[int, Whole, Parameter(help="N, simulated clients that really enrol and upload.")] = 200
     epsilon: Epsilon = 3.0
     delta: Delta = 1e-4
@@ -54,6 +54,7 @@ def up(options: UpOptions = DEFAULTS) -> None:
 
         hubbub up
         hubbub up --computes 5 --clients 1000 --once
+        hubbub up --analysis bernoulli --once
         hubbub up --json
     """
     run(options)
@@ -63,15 +64,13 @@ def run(options: UpOptions) -> None:
     """Start the Computes, run the study, print its result, and serve the status pages until stopped."""
     with needs_service():
         from hubbub.service.devnet import LocalComputes
-    from hubbub.analyses.linear.stored import StoredModel
-    from hubbub.cli.model import print_model
-    from hubbub.privacy import Budget
+    from hubbub.cli.model import print_result
+    from hubbub.cli.up_data import TRIALS
     from hubbub.securesum import check_computes
 
-    computes, clients = options.computes, options.clients
-    options.cover.population(clients)
+    computes, trial = options.computes, TRIALS[options.analysis]
+    options.cover.population(options.clients)
     check_computes(computes)
-    budget = Budget(options.epsilon, options.delta)
     with ExitStack() as stack:
         stack.enter_context(_orderly_end())
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hubbub-up-")))
@@ -80,19 +79,19 @@ def run(options: UpOptions) -> None:
         for compute in nodes.computes:
             errors.print(f"  {compute.folder.name}: {compute.url}  (process {compute.process.pid})", markup=False)  # type: ignore[union-attr]
         started = time.perf_counter()
-        model = _fit(nodes, clients, budget, options.cover)
+        found = _found(nodes, options, trial)
         seconds = time.perf_counter() - started
         accepted = _accepted(nodes)
-        stored = StoredModel.of(model, FEATURES, TARGET)
         if options.json:
-            print_json({**stored.summary(), "n": clients, "computes": list(nodes.urls), "reports_accepted": accepted,
-                        "seconds": seconds, "privacy": stored.privacy})  # fmt: skip
+            print_json({
+                "analysis": options.analysis, **found.as_dict(), "computes": list(nodes.urls),
+                "reports_accepted": accepted, "seconds": seconds, "privacy": found.privacy.as_dict(),
+            })  # fmt: skip
             return
-        print_model(stored)
-        console.print(str(model.privacy_), markup=False)
-        truth = ", ".join(f"{name} {value:g}" for name, value in zip(FEATURES, TRUTH, strict=True))
+        print_result(found)
+        console.print(str(found.privacy), markup=False)
         console.print(f"\n{sum(accepted)} reports accepted by {computes} Computes in {seconds:.1f} s", markup=False)
-        console.print(f"the truth behind the data: {truth}", markup=False)
+        console.print(f"the truth behind the data: {trial.truth}", markup=False)
         if not options.once:
             _stay(nodes)
 
@@ -111,33 +110,30 @@ def _orderly_end() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _fit(nodes: Any, clients: int, budget: Budget, cover: Cover) -> PrivateLinearRegression:
-    from hubbub.engines.network import NetworkEngine
-    from hubbub.estimators.linear_regression import PrivateLinearRegression
-
-    X, y = _data(clients)
-    with progress() as bar:
-        ticks = _Ticks(bar, clients)
-        engine = NetworkEngine(
-            nodes.urls, budget=budget, dropouts=cover.missing, colluding=cover.false,
-            title="hubbub up: response by age, dose and weight",
-            authority=None if nodes.authority is None else str(nodes.authority), tick=ticks,
-        )  # fmt: skip
-        return PrivateLinearRegression(
-            budget, x_bound=[(0, 100), (0, 5), (40, 120)], y_bound=(0, 40), engine=engine
-        ).fit(X, y)
-
-
-def _data(clients: int) -> tuple[Floats, Floats]:
+def _found(nodes: Any, options: UpOptions, trial: Trial) -> Result:
+    """Let simulated clients enrol and upload in every round, and return what the analysis finds."""
     import numpy as np
 
-    rng = np.random.default_rng(0)
-    X = rng.normal([50.0, 2.0, 75.0], [12.0, 0.7, 12.0], size=(clients, 3))
-    return X, 20 + X @ np.array(TRUTH) + rng.normal(size=clients)
+    from hubbub.analyses.driver import run as run_analysis
+    from hubbub.analyses.replay import written_analysis
+    from hubbub.engines.network import NetworkEngine
+    from hubbub.privacy import Budget
+
+    budget, cover = Budget(options.epsilon, options.delta), options.cover
+    analysis = written_analysis({"kind": options.analysis, **trial.settings})
+    rows = trial.rows(np.random.default_rng(0), options.clients)
+    with progress() as bar:
+        engine = NetworkEngine(
+            nodes.urls, budget=budget, dropouts=cover.missing, colluding=cover.false,
+            title=f"hubbub up: {trial.title}",
+            authority=None if nodes.authority is None else str(nodes.authority), tick=_Ticks(bar, options.clients),
+        )  # fmt: skip
+        found: Result = run_analysis(analysis, rows, engine, budget)
+        return found
 
 
 class _Ticks:
-    """The progress of three passes over the clients: their enrolment and the two rounds."""
+    """The progress of passes over the clients: their enrolment, and every round."""
 
     def __init__(self, bar: Progress, clients: int) -> None:
         self._bar, self._clients, self._done = bar, clients, 0

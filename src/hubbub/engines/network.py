@@ -13,17 +13,18 @@ from typing import Any
 import numpy as np
 
 from hubbub.arrays import Floats, number_rows
-from hubbub.errors import InvalidInput, PerhapsReleased, whole
-from hubbub.privacy import Budget, Population, Release, Unit, covered
+from hubbub.errors import InvalidInput, PerhapsReleased, invalid, whole
+from hubbub.privacy import Budget, Population, Unit, covered
+from hubbub.protocols import Engine, Release, RoundSpec, SecureSum
 from hubbub.randomness import Randomness
-from hubbub.securesum import check_computes
+from hubbub.securesum import Additive, check_computes
 from hubbub.service.analyst.analyst import Analyst, find_compute, make_tokens, new_study
-from hubbub.service.client.contributor import Contributor, send_together
+from hubbub.service.client.client import Client, send_together
 from hubbub.service.client.outbox import Outbox
 from hubbub.service.wire.records import RoundRecord
 from hubbub.service.wire.signing import SigningKey
 from hubbub.service.wire.web import Patience, Web
-from hubbub.statistics import Statistic
+from hubbub.settings import NETWORK_HERE
 
 _STUDY_SECONDS = 24 * 3600.0
 _THREADS = 16
@@ -31,16 +32,16 @@ _THREADS = 16
 
 @dataclass(frozen=True)
 class _Live:
-    """A registered study and its enrolled clients, used again for every round over as many rows."""
+    """A registered study and its enrolled clients, for all rounds over as many rows with one law of noise."""
 
     analyst: Analyst
-    clients: tuple[Contributor, ...]
+    clients: tuple[Client, ...]
     rounds: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
-class NetworkEngine:
-    """K simulated clients on this machine, M Computes at `urls`: the same interface as LocalEngine.
+class NetworkEngine(Engine):
+    """K simulated clients on this machine, M Computes at `urls`: every call of `private_sum` is one round over HTTP.
 
     With a `budget` every Compute keeps the study's ledger and refuses a round that overspends it. Without one the
     study is a simulation, which Computes take only if their configuration says so. The noise covers `dropouts`
@@ -49,11 +50,11 @@ class NetworkEngine:
     report), and `unit` what the promise is about: any "sample", or all samples of any "client". With
     `relayed` reports travel in batches, as through a gateway; otherwise every client uploads by itself. A `seed` makes
     noise and shares reproducible, and the privacy report says so. `authority` is a PEM file for the Computes'
-    certificates.
+    certificates. `secure_sum` is the sharing scheme, by default additive sharing among all Computes.
     """
 
     urls: tuple[str, ...]
-    tolerated: int = 0
+    tolerate: int = 0
     budget: Budget | None = None
     seed: int | None = None
     holds: int = 1
@@ -65,14 +66,19 @@ class NetworkEngine:
     dropouts: int | None = None
     colluding: int | None = None
     unit: Unit = "sample"
+    secure_sum: SecureSum | None = None
     _randomness: Randomness = field(init=False, repr=False, compare=False)
     _web: Web = field(init=False, repr=False, compare=False)
     _folder: Any = field(init=False, repr=False, compare=False)
-    _live: dict[int, _Live] = field(init=False, repr=False, compare=False, default_factory=dict)
+    _live: dict[tuple[int, str], _Live] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "urls", tuple(self.urls))
         check_computes(len(self.urls))
+        if self.secure_sum is None:
+            object.__setattr__(self, "secure_sum", Additive(len(self.urls)))
+        if self.scheme.computes != len(self.urls):
+            raise invalid("secure_sum", f"for the {len(self.urls)} Computes", self.scheme.computes, "name as many")
         covered(self.tolerate, self.dropouts, self.colluding)
         whole("holds", self.holds, 1, "a client holds one sample at least")
         object.__setattr__(self, "_randomness", Randomness.of(self.seed))
@@ -89,41 +95,58 @@ class NetworkEngine:
         both = covered(self.tolerate, self.dropouts, self.colluding)
         return Population.of_rows(samples, self.holds, both, self.unit)
 
-    def private_sum(self, rows: Floats, statistic: Statistic, noise_multiplier: float) -> Release:
+    @property
+    def scheme(self) -> SecureSum:
+        """How sums are kept secret."""
+        assert self.secure_sum is not None  # as __post_init__ has seen to
+        return self.secure_sum
+
+    def hold(self, rows: Any) -> Floats:
+        """An array, as it is."""
+        return number_rows("rows", rows)
+
+    def private_sum(self, rows: Any, spec: RoundSpec) -> Release:
         """The noisy sum over the clients, through one round on the live nodes.
 
         InvalidInput comes before the round is opened, RoundRefused where every Compute has signed its refusal. After
         any other error, PerhapsReleased among them, the sum may be out.
         """
-        rows = number_rows("rows", rows, statistic.columns)
-        live = self._study(rows.shape[0])
-        number = len(live.rounds)
-        record = live.analyst.plan(number, statistic, noise_multiplier, f"round {number}", (), self.fraction_bits)
+        rows = number_rows("rows", rows, None if spec.steps else spec.statistic.columns)
+        if spec.chosen is not None:
+            raise InvalidInput(
+                "selection must be 'self' on a network, whose clients answer for themselves, got 'trainer'; "
+                "let the clients select themselves"
+            )
+        live = self._study(rows.shape[0], str(spec.mechanism.describe()["mechanism"]))
+        record = live.analyst.plan(len(live.rounds), spec, self.fraction_bits)
         with _under_way():
             return self._round(live, record, rows)
 
     def _round(self, live: _Live, record: RoundRecord, rows: Floats) -> Release:
         live.analyst.open_round(record)
         live.rounds.append(record.label)
-        for client, held in zip(live.clients, _parts(rows, self.holds), strict=True):
-            client.make(record, held)  # one after the other, so that a seed gives the same noise again
+        for client, part in zip(live.clients, _parts(rows, self.holds), strict=True):
+            client.make(record, part)  # one after the other, so that a seed gives the same noise again
         if self.relayed:
             send_together(live.clients, record)
         else:
             self._at_once(live.clients, lambda client: client.send(record))
         live.analyst.close(record)
-        return live.analyst.release(record, setting="network on one machine", randomness=self._randomness)
+        return live.analyst.release(record, setting=NETWORK_HERE, randomness=self._randomness)
 
-    def _study(self, samples: int) -> _Live:
-        """The study over so many rows: made, registered and enrolled in at the first round."""
-        if samples not in self._live:
-            self._live[samples] = self._start(samples)
-        return self._live[samples]
+    def _study(self, samples: int, noise: str) -> _Live:
+        """The study over so many rows with this law of noise: made, registered and enrolled in at the first round."""
+        if (samples, noise) not in self._live:
+            self._live[samples, noise] = self._start(samples, noise)
+        return self._live[samples, noise]
 
-    def _start(self, samples: int) -> _Live:
+    def _start(self, samples: int, noise: str) -> _Live:
         population = self.population(samples)
         key, computes = SigningKey.generate(), [find_compute(url, self._web) for url in self.urls]
-        study = new_study(self.title, computes, population, self.budget, key, seconds=_STUDY_SECONDS)
+        study = new_study(
+            self.title, computes, population, self.budget, key, seconds=_STUDY_SECONDS, secure_sum=self.scheme,
+            noise=noise,
+        )  # fmt: skip
         analyst = Analyst(study, key, self._web)
         analyst.register()
         sizes = [part.shape[0] for part in _parts(np.empty((samples, 0)), self.holds)]
@@ -133,13 +156,13 @@ class NetworkEngine:
         outbox = Outbox(Path(self._folder.name) / f"{study.id[:16]}.db")
         simulation = self.budget is None
         found = tuple(
-            Contributor(study, name, outbox, self._web, samples, self._randomness, simulation)
+            Client(study, name, outbox, self._web, samples, self._randomness, simulation)
             for name, (_, samples) in tokens.items()
         )
         self._at_once(found, lambda client: client.enrol(tokens[client.name][0]))
         return _Live(analyst, found)
 
-    def _at_once(self, clients: Sequence[Contributor], work: Callable[[Contributor], object]) -> None:
+    def _at_once(self, clients: Sequence[Client], work: Callable[[Client], object]) -> None:
         """Several clients talk to the Computes at the same time, as they would."""
         with ThreadPoolExecutor(min(_THREADS, len(clients))) as pool:
             for _ in pool.map(work, clients):

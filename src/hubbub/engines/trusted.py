@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from hubbub.arrays import Floats, number_rows
-from hubbub.engines.settings import AGGREGATOR
 from hubbub.population import Population, TrustedPopulation
 from hubbub.protocols import Engine, NoiseLaw, Protection, Release, RoundNoise, RoundSpec
 from hubbub.randomness import Randomness
 from hubbub.roles import Outside, RoundPlan, settle_round, vectors_of
+from hubbub.settings import AGGREGATOR
 from hubbub.statistics import warn_outside
 
 _CHUNK_ROWS = 4096
@@ -62,6 +62,7 @@ class TrustedAggregator(Engine):
                 dimension=plan.dimension,
                 statistic=str(plan.statistic.describe()["statistic"]),
                 mechanism=str(plan.mechanism.describe()["mechanism"]),
+                reservation=plan.mechanism.reservation,
                 fraction_bits=None if exact else noise.grid.fraction_bits,
                 sealed=None,
                 setting=AGGREGATOR,

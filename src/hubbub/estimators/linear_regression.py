@@ -120,7 +120,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         ranges, caveats = self._ranges(rows)
         engine = self.engine or (rows.engine() if isinstance(rows, Table) else LocalEngine(computes=3))
         mechanism = GAUSSIAN if self.mechanism is None else self.mechanism
-        result = run(self._analysis(ranges), rows, engine, budget, self.ledger, mechanism=mechanism)
+        result: Any = run(self._analysis(ranges), rows, engine, budget, self.ledger, mechanism=mechanism)
         self.result_: RegressionResult | BoxResult = result.with_caveats(caveats)
         self.privacy_: PrivacyReport = self.result_.privacy
         self.__dict__.pop("release_", None)  # of an earlier fit

@@ -21,6 +21,7 @@ from hubbub.protocols import Engine
 from hubbub.randomness import Randomness
 from hubbub.roles import Compute, Study, accept, contribute
 from hubbub.securesum import PrivateKey
+from hubbub.securesum.additive import expanded
 from hubbub.statistics import Box
 
 CAVEATS = ("this is a demonstration: columns were centred and scaled with the data itself, and fitted many times",)
@@ -126,7 +127,7 @@ def _fit(
         budget, x_bound=bound.x, y_bound=bound.y, posterior="shrinkage", engine=engine, fit_intercept=False
     )
     model.fit(train[:, :-1], train[:, -1])
-    return model.coef_, PrivacyReport(budget, model.fit_.rounds, CAVEATS)
+    return model.coef_, PrivacyReport(budget, model.privacy_.rounds, CAVEATS)
 
 
 def compute_view(rows: Floats, bound: Box, config: DemoConfig, clients: int = 200) -> ComputeView:
@@ -146,7 +147,7 @@ def compute_view(rows: Floats, bound: Box, config: DemoConfig, clients: int = 20
     last = config.computes - 1
     reports = [contribute(study, 0, f"client-{i}", row, randomness)[last] for i, row in enumerate(rows)]
     holding, _ = accept(Compute(study, 0, last, keys[last]), reports)
-    seen = _byte_counts(np.stack([share.expand() for share in holding.held.values()]))
+    seen = _byte_counts(np.stack([expanded(share) for share in holding.held.values()]))
     hidden = _byte_counts(plan.noise.encoded(plan.statistic.vectors(rows)))
     return ComputeView(last + 1, seen, hidden, float(chisquare(seen).pvalue))
 

@@ -86,7 +86,7 @@ def run_split(split: int, seed: int) -> list[Row]:
 
 def accuracy_of(method: str, epsilon: float, X: Floats, y: Floats, X_new: Floats, y_new: Floats, label: str) -> float:
     """The share of new rows whose more probable class is the right one."""
-    from hubbub.analyses.iterative.svi import PrivateSVI
+    from hubbub.estimators.svi import PrivateSVI
 
     seed = seed_of("dpvi", label, method, epsilon)
     engine: Engine = (

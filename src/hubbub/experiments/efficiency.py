@@ -58,8 +58,8 @@ def _regression(rng: np.random.Generator, n: int, engine: LocalEngine, multiplie
     x = rng.uniform(-1, 1, size=(n, REGRESSION_DIMENSION))
     y = np.clip(x @ np.full(REGRESSION_DIMENSION, 0.4) + rng.normal(0, 0.1, n), -1, 1)
     rows = np.column_stack([x, y])
-    names, y, x = numbered_columns(Box((1.0,) * REGRESSION_DIMENSION, 1.0))
-    fit = run(PlainRegression(names, "y", y, x), rows, engine, BUDGET, mechanism=GivenNoise((multiplier,)))
+    names, y_bound, x_bound = numbered_columns(Box((1.0,) * REGRESSION_DIMENSION, 1.0))
+    fit = run(PlainRegression(names, "y", y_bound, x_bound), rows, engine, BUDGET, mechanism=GivenNoise((multiplier,)))
     return normal_posterior(fit.gram).mean - normal_posterior(exact_gram(rows)).mean
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hubbub.privacy import Gaussian
+from hubbub.privacy import GaussianMechanism
 from hubbub.protocols import Budget
 from hubbub.statistics import Box
 
 
 @dataclass(frozen=True, init=False)
-class GivenNoise(Gaussian):
+class GivenNoise(GaussianMechanism):
     """The Gaussian mechanism with one noise multiplier for each round, taken as they are.
 
     Not calibrated to any budget: a report compares the two, and says so where the noise spends more.
@@ -23,10 +23,12 @@ class GivenNoise(Gaussian):
         object.__setattr__(self, "noise_multiplier", 1.0)
         object.__setattr__(self, "multipliers", tuple(multipliers))
 
-    def within(self, budget: Budget, weights: Sequence[float], probability: float = 1.0) -> tuple[Gaussian, ...]:
+    def within(
+        self, budget: Budget, weights: Sequence[float], probability: float = 1.0
+    ) -> tuple[GaussianMechanism, ...]:
         """The given ones."""
         assert len(weights) == len(self.multipliers)
-        return tuple(Gaussian(multiplier) for multiplier in self.multipliers)
+        return tuple(GaussianMechanism(multiplier) for multiplier in self.multipliers)
 
 
 Interval = tuple[float, float]

@@ -16,8 +16,8 @@ from types import TracebackType
 
 import numpy as np
 
+from hubbub.grid import Grid
 from hubbub.randomness import Randomness
-from hubbub.securesum import Grid
 
 _BLOCK = 1 << 15  # 256 KB an array
 _SAMPLE = 1 << 23  # words timed in each process; more are scaled up

@@ -20,7 +20,7 @@ from hubbub.experiments.runner import Cell, Row
 from hubbub.experiments.sealing import sealing_seconds
 from hubbub.privacy import gaussian_round
 from hubbub.protocols import Engine
-from hubbub.securesum import Sharing, check_computes, check_sharing
+from hubbub.securesum import Masks, check_computes, check_masks
 from hubbub.securesum.seeds import SEED_BYTES
 from hubbub.statistics import Means
 
@@ -49,7 +49,7 @@ class Bench:
     """How the cells are run."""
 
     computes: int = COMPUTES
-    shares: Sharing = "auto"
+    shares: Masks = "auto"
     seal: bool = False
     workers: int | None = None
     repeats: int = DEFAULT_REPEATS
@@ -57,7 +57,7 @@ class Bench:
 
     def __post_init__(self) -> None:
         check_computes(self.computes)
-        check_sharing(self.shares)
+        check_masks(self.shares)
         whole("repeats", self.repeats, 1, "give how often a quick cell is measured")
         if self.workers is not None:
             whole("workers", self.workers, 1, "leave it out for one per core")
@@ -131,9 +131,8 @@ def _on_spark(clients: int, dimension: int, bench: Bench) -> tuple[Callable[[], 
     from hubbub.engines.spark.table import repeated_rows
 
     engine = SparkEngine(computes=bench.computes, shares=bench.shares)
-    engine.private_sum(
-        np.zeros((100, 1)), gaussian_round(Means((1.0,)), 1.0)
-    )  # Java is slow until it has seen the code
+    first = gaussian_round(Means((1.0,)), 1.0)
+    engine.private_sum(np.zeros((100, 1)), first)  # Java is slow until it has seen the code
     return _timed(engine, repeated_rows(np.linspace(-1, 1, dimension), clients), dimension), family_peak_bytes
 
 

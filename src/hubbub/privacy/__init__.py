@@ -13,7 +13,14 @@ from hubbub.privacy.accountant import (
 )
 from hubbub.privacy.calibration import Calibration, noise_multiplier
 from hubbub.privacy.ledger import Ledger, current_ledger
-from hubbub.privacy.mechanisms import GAUSSIAN, MECHANISMS, Gaussian, GaussianNoise, gaussian_round, sensitivity_on_grid
+from hubbub.privacy.mechanisms import (
+    GAUSSIAN,
+    MECHANISMS,
+    GaussianMechanism,
+    GaussianNoise,
+    gaussian_round,
+    sensitivity_on_grid,
+)
 from hubbub.privacy.report import PrivacyReport
 from hubbub.release import Protection, Release
 
@@ -25,8 +32,8 @@ __all__ = [
     "EarlyPopulation",
     "Entry",
     "Event",
-    "Gaussian",
     "GaussianEvent",
+    "GaussianMechanism",
     "GaussianNoise",
     "Ledger",
     "Population",

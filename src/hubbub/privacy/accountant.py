@@ -138,10 +138,20 @@ def _sorted(events: Iterable[Event]) -> tuple[list[GaussianEvent], list[Event]]:
     return gaussian, others
 
 
-@lru_cache(maxsize=256)
 def _delta(multiplier: float, others: tuple[Event, ...], epsilon: float) -> float:
-    """Remembered, because many clients of one study ask for the same."""
+    """The delta that goes with this epsilon; remembered, because many clients of one study ask for the same."""
+    try:
+        hash(others)
+    except TypeError:  # such as a composition of dp_accounting, which holds a list
+        return _composed_delta(multiplier, others, epsilon)
+    return _remembered_delta(multiplier, others, epsilon)
+
+
+def _composed_delta(multiplier: float, others: tuple[Event, ...], epsilon: float) -> float:
     return float(_composed(multiplier, others).get_delta(epsilon))
+
+
+_remembered_delta = lru_cache(maxsize=256)(_composed_delta)
 
 
 def _composed(multiplier: float, others: Sequence[Event]):  # type: ignore[no-untyped-def]  # dp_accounting is untyped

@@ -120,11 +120,11 @@ class PrivacyReport:
         """What a reader might wrongly assume."""
         p = self._last
         if p.setting.aggregator:
-            return ["the trusted aggregator sees every sample: there is no protection against it", *COMMON]
+            return ["the trusted aggregator sees every sample: there is no protection against it", *common(p)]
         special = [all_pool(p), p.population.beyond()]
         if p.sealed is None:
             special.append("the shares were not encrypted by hubbub: none of them left " + p.setting.name)
-        return [*special, *COMMON]
+        return [*special, *common(p)]
 
     def __str__(self) -> str:
         p = self._last
@@ -161,9 +161,12 @@ COMMON = [
     "the truth of what clients send: a client may lie about its own sample",
     "several samples of one person count as several samples: their losses add up (a unit of a whole client covers "
     "those that one client holds)",
-    "noise is drawn in double precision and then rounded to the grid: the figures are those of the ideal "
-    "Gaussian mechanism",
 ]
+
+
+def common(p: Protection) -> list[str]:
+    """What no report promises, and what the mechanism's figures take for granted."""
+    return COMMON if p.reservation is None else [*COMMON, p.reservation]
 
 
 def conspiring(p: Protection) -> int:

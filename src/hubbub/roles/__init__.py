@@ -10,9 +10,14 @@ from hubbub.roles.compute import (
     accept,
     agree,
     check_address,
+    check_new,
     check_roster,
     check_turnout,
+    compute_sum,
     open_report,
+    open_share,
+    read_report,
+    read_roster,
     refuse,
     release,
     roster_digest,
@@ -27,7 +32,7 @@ from hubbub.roles.study import RoundPlan, Study, settle_round
 
 __all__ = [
     "Compute", "ComputeSum", "Outside", "Roster", "RoundPlan", "Study", "Turnout", "accept", "agree", "check_address",
-    "check_roster", "check_turnout", "combine_sums", "contribute", "decode_release", "open_report", "refuse", "release",
-    "roster_digest", "roster_of", "run_round", "settle_round", "share_out", "start_sessions", "sum_over", "turnout_of",
-    "vectors_of",
+    "check_new", "check_roster", "check_turnout", "combine_sums", "compute_sum", "contribute", "decode_release",
+    "open_report", "open_share", "read_report", "read_roster", "refuse", "release", "roster_digest", "roster_of",
+    "run_round", "settle_round", "share_out", "start_sessions", "sum_over", "turnout_of", "vectors_of",
 ]  # fmt: skip

@@ -24,6 +24,8 @@ def combine_sums(study: Study, number: int, sums: Sequence[ComputeSum]) -> tuple
         raise CannotCombine("wrong-study", "sums must all be of this study and round; fetch them again")
     if len({(s.roster, s.turnout) for s in sums}) != 1:
         raise CannotCombine("rosters-differ", "the Computes' rosters must agree; let them agree again")
+    if any(s.words.shape != study.secure_sum.empty(study.plan(number).dimension).shape for s in sums):
+        raise CannotCombine("wrong-length", "sums must be as long as the study's statistic asks for; fetch them again")
     return study.secure_sum.unshard({s.compute: s.words for s in sums}), sums[0].turnout
 
 
@@ -55,6 +57,7 @@ def decode_release(
             dimension=plan.dimension,
             statistic=str(plan.statistic.describe()["statistic"]),
             mechanism=str(plan.mechanism.describe()["mechanism"]),
+            reservation=plan.mechanism.reservation,
             fraction_bits=noise.grid.fraction_bits,
             sealed=sealed,
             setting=setting,

@@ -1,10 +1,18 @@
-"""The Compute: open -> hold until the roster is agreed -> add -> release its sum once."""
+"""The Compute: open -> hold until the roster is agreed -> add -> release its sum once.
+
+Every rule of a Compute stands here, once, as a step without I/O. Three callers keep the state between the steps:
+`accept` and `release` below keep it in memory (a simulation), the node of the service keeps it in a database
+(service/node/uploads.py and agreement.py), and the Spark job has it in a folder of stored reports
+(engines/spark/reports.py). What a report must be is decided by `read_report`, `check_new` and `open_share`, and what a
+roster must be by `check_roster`.
+"""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import NamedTuple
 
 from hubbub.arrays import Words
@@ -17,6 +25,7 @@ from hubbub.securesum import (
     Report,
     Session,
     Share,
+    decode_report,
     decode_share,
     join_session,
     open_sealed,
@@ -77,12 +86,19 @@ def _checked(
     compute: Compute, held: Mapping[str, Share], sessions: MutableMapping[str, Session], report: Report
 ) -> Share:
     """The opened share, or ReportRejected with the first reason that applies."""
-    if compute.released is not None or compute.refused:
-        raise ReportRejected("closed", "round has ended already; the report came too late")
     check_address(compute, report)
-    if report.client in held:
-        raise ReportRejected("duplicate", f"client {report.client} has reported in this round already")
-    return open_report(compute, report, lambda context: _opened(compute, sessions, report, context))
+    check_new(report.client, held=report.client in held, is_open=compute.released is None and not compute.refused)
+    return open_share(compute, report.client, partial(_opened, compute, sessions, report))
+
+
+def read_report(compute: Compute, data: bytes) -> Report:
+    """A report for this study, round and Compute, from the bytes that travelled; or ReportRejected."""
+    try:
+        report = decode_report(data)
+    except MalformedMessage as error:
+        raise ReportRejected("malformed", str(error)) from None
+    check_address(compute, report)
+    return report
 
 
 def check_address(compute: Compute, report: Report) -> None:
@@ -95,11 +111,28 @@ def check_address(compute: Compute, report: Report) -> None:
         raise ReportRejected("wrong-recipient", f"report must be for Compute {compute.index}, got {report.compute}")
 
 
-def open_report(compute: Compute, report: Report, opened: Callable[[Context], bytes]) -> Share:
-    """The share inside, read by `opened`, or ReportRejected."""
+def check_new(client: str, *, held: bool, is_open: bool) -> None:
+    """Reject a second report of a client of whom one is held, and one that comes after the round was closed."""
+    if held:
+        raise ReportRejected("duplicate", f"{client} has sent another report in this round already; that one counts")
+    if not is_open:
+        raise ReportRejected("closed", "round takes no more reports; it came too late")
+
+
+def open_report(compute: Compute, report: Report) -> Share:
+    """The share inside, opened with this Compute's key alone; or ReportRejected."""
+    return open_share(compute, report.client, partial(_opened, compute, {}, report))
+
+
+def open_share(compute: Compute, client: str, opened: Callable[[Context], bytes]) -> Share:
+    """The share that this client sealed for this Compute and round; or ReportRejected.
+
+    `opened` gives the bytes that were sealed in a context, or raises CannotOpen.
+    """
+    study = compute.study
     try:
-        plaintext = opened(Context(report.study, report.round, report.client, report.compute))
-        return decode_share(plaintext, compute.study.secure_sum, compute.study.plan(compute.round).dimension)
+        plaintext = opened(Context(study.digest, compute.round, client, compute.index))
+        return decode_share(plaintext, study.secure_sum, study.plan(compute.round).dimension)
     except CannotOpen as error:
         raise ReportRejected("cannot-open", str(error)) from None
     except MalformedMessage as error:
@@ -168,7 +201,23 @@ def check_roster(study: Study, roster: Roster) -> None:
     """Refuse a roster that names a client twice, or lacks more clients than the noise allows for."""
     check_turnout(study.population, len(set(roster)))
     if len(set(roster)) != len(roster):
-        raise RoundRefused("unknown-client", "roster must hold distinct clients, got some twice; agree on it again")
+        raise _named_twice()
+
+
+def read_roster(study: Study, number: int, clients: Iterable[str]) -> tuple[int, bytes]:
+    """The same check for names that come one by one, sorted, and are not kept: how many they are, and their digest."""
+    count, last, found = 0, None, _roster_hash(study, number)
+    for client in clients:
+        if client == last:
+            raise _named_twice()
+        found.update(pack(client.encode()))
+        count, last = count + 1, client
+    check_turnout(study.population, count)
+    return count, found.digest()
+
+
+def _named_twice() -> RoundRefused:
+    return RoundRefused("unknown-client", "roster must hold distinct clients, got some twice; agree on it again")
 
 
 def sum_over(
@@ -190,9 +239,12 @@ def sum_over(
         raise RoundRefused(
             "unknown-client", f"roster must hold distinct clients of this Compute, {len(wanted)} are not"
         )
-    digest = roster_digest(compute.study, compute.round, roster)
-    turnout = turnout_of(roster, samples)
-    return ComputeSum(compute.study.digest, compute.round, compute.index, digest, turnout, total)
+    return compute_sum(compute, roster_digest(compute.study, compute.round, roster), turnout_of(roster, samples), total)
+
+
+def compute_sum(compute: Compute, roster: bytes, turnout: Turnout, total: Words) -> ComputeSum:
+    """What this Compute publishes, given the digest of the roster and the sum over its clients."""
+    return ComputeSum(compute.study.digest, compute.round, compute.index, roster, turnout, total)
 
 
 def turnout_of(roster: Roster, samples: Mapping[str, int] | None = None) -> Turnout:
@@ -208,5 +260,11 @@ def refuse(compute: Compute) -> Compute:
 
 def roster_digest(study: Study, number: int, roster: Roster) -> bytes:
     """What the Computes compare: a hash over study, round and the sorted clients."""
-    parts = [client.encode() for client in sorted(roster)]
-    return hashlib.sha256(pack(study.digest, number.to_bytes(4, "big"), *parts)).digest()
+    found = _roster_hash(study, number)
+    found.update(pack(*(client.encode() for client in sorted(roster))))
+    return found.digest()
+
+
+def _roster_hash(study: Study, number: int) -> hashlib._Hash:
+    """The hash before the first client; each one is added with its length before it."""
+    return hashlib.sha256(pack(study.digest, number.to_bytes(4, "big")))

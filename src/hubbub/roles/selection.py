@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hubbub.arrays import Floats
 from hubbub.randomness import Randomness
 from hubbub.roles.study import RoundPlan
 from hubbub.statistics import bounded_vectors
-from hubbub.statistics.preparation import prepare
 
 
 class Outside(NamedTuple):
@@ -34,18 +34,14 @@ def vectors_of(plan: RoundPlan, rows: Floats, randomness: Randomness, *, hide: b
     fail.
     """
     statistic, probability = plan.statistic, plan.statistic.probability
-    if probability == 1:
-        return _evaluated(plan, rows)
-    chosen = randomness.words(rows.shape[0]) < np.uint64(int(probability * 2.0**64))  # rounded down: toward privacy
-    if hide:
-        vectors, outside = _evaluated(plan, rows)
-        return np.where(chosen[:, None], vectors, 0.0), outside
-    vectors, outside = np.zeros((rows.shape[0], statistic.dimension)), Outside()
-    if chosen.any():
-        vectors[chosen], outside = _evaluated(plan, rows[chosen])
-    return vectors, outside
-
-
-def _evaluated(plan: RoundPlan, rows: Floats) -> tuple[Floats, Outside]:
-    vectors, wrong = bounded_vectors(plan.statistic, prepare(rows, plan.steps) if plan.steps else rows)
+    chosen: NDArray[np.bool_] | None = None
+    if probability < 1:
+        chosen = randomness.words(rows.shape[0]) < np.uint64(int(probability * 2.0**64))  # rounded down: toward privacy
+    if chosen is None or hide:
+        vectors, wrong = bounded_vectors(statistic, rows, plan.steps)
+        vectors = vectors if chosen is None else np.where(chosen[:, None], vectors, 0.0)
+    else:
+        vectors, wrong = np.zeros((rows.shape[0], statistic.dimension)), None
+        if chosen.any():
+            vectors[chosen], wrong = bounded_vectors(statistic, rows[chosen], plan.steps)
     return vectors, Outside() if wrong is None else Outside(int(wrong.sum()), int(np.argmax(wrong)))

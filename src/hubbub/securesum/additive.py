@@ -35,7 +35,7 @@ class Additive(SecureSum):
     ----------
     computes : M, at least 2.
     masks : how a simulation on one machine makes them: "raw" (drawn in bulk), "seeds" (expanded by client and Compute,
-        as over a network) or "auto" (raw: on one machine no byte is saved). No part of the scheme that parties agree on.
+        as over a network) or "auto" (raw: on one machine no byte is saved). Parties do not agree on this.
     """
 
     computes: int = 3

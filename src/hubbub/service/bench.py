@@ -20,14 +20,15 @@ import numpy as np
 
 from hubbub.arrays import Floats
 from hubbub.errors import whole
-from hubbub.privacy import Population
+from hubbub.privacy import Population, gaussian_round
+from hubbub.protocols import RoundSpec
 from hubbub.randomness import Randomness
 from hubbub.roles import contribute
 from hubbub.securesum import PrivateKey, Session, encode_report, join_reports, start_session
 from hubbub.service.analyst.analyst import Analyst, find_compute, make_tokens, new_study
-from hubbub.service.client.contributor import Contributor
+from hubbub.service.client.client import Client
 from hubbub.service.client.outbox import Outbox
-from hubbub.service.devnet import LocalCompute, LocalComputes, hand_over, hold_port, port_of
+from hubbub.service.devnet import LocalCompute, LocalComputes, hand_over, port_of, reserve_port
 from hubbub.service.node.compute import Limits
 from hubbub.service.wire.canonical import canonical, digest, sign_record
 from hubbub.service.wire.messages import (
@@ -151,7 +152,7 @@ class _Load:
         never = [self._start("nobody", position) for position in (1, 2)]
         self.sessions = {name: [self._start(name, 0), *never] for name in samples}
         _register_at_first(alone, self.tokens)
-        record = alone.plan(0, Means((1.0,) * setting.dimension), 1.0, "bench")
+        record = alone.plan(0, _spec(setting))
         _open_at_first(alone, record)
         self.role = record.checked(self.study)
 
@@ -183,6 +184,10 @@ class _Load:
         return encode_report(contribute(self.role, 0, name, rows, Randomness.system(), sessions=sessions)[0])
 
 
+def _spec(setting: Setting) -> RoundSpec:
+    return gaussian_round(Means((1.0,) * setting.dimension), 1.0, "bench")
+
+
 def _register_at_first(analyst: Analyst, tokens: dict[str, tuple[bytes, int]]) -> None:
     first = analyst.study.computes[0]
     analyst.web.post(f"{first.url}/v1/studies", sign_record(analyst.study, analyst.key))
@@ -197,9 +202,9 @@ def _open_at_first(analyst: Analyst, record: RoundRecord) -> None:
 @contextlib.contextmanager
 def _empty() -> Iterator[int]:
     """The port of a handler that reads the body and does nothing."""
-    held = hold_port()
-    port = port_of(held)
-    hand_over(held)
+    reserved = reserve_port()
+    port = port_of(reserved)
+    hand_over(reserved)
     process = subprocess.Popen([sys.executable, "-c", _EMPTY, str(port)])
     try:
         for _ in range(200):
@@ -212,7 +217,7 @@ def _empty() -> Iterator[int]:
     finally:
         process.terminate()
         process.wait(10)
-        held.close()
+        reserved.close()
 
 
 def request(path: str, body: bytes, kind: str, headers: dict[str, str] | None = None) -> bytes:
@@ -254,22 +259,22 @@ def _end_to_end(
     """N clients through three Computes, with peak memory and the seconds from close to sum."""
     with LocalComputes(folder, 3, limits=_LIMITS) as computes:
         web = Web.open(None, Patience(total=120.0, first=0.05, most=0.5))
-        key, statistic = SigningKey.generate(), Means((1.0,) * setting.dimension)
+        key = SigningKey.generate()
         found = [find_compute(url, web) for url in computes.urls]
         study = new_study("bench", found, Population(setting.clients), None, key, seconds=3600)
         analyst, tokens = Analyst(study, key, web), make_tokens({f"c{i}": 1 for i in range(setting.clients)})
         analyst.register()
         analyst.invite(tokens)
-        record = analyst.plan(0, statistic, 1.0, "bench")
+        record = analyst.plan(0, _spec(setting))
         analyst.open_round(record)
         outbox = Outbox(folder / "outbox.db")
         note(f"{setting.clients} clients through 3 Computes ...")
         rows = np.random.default_rng(0).uniform(-1, 1, (setting.clients, setting.dimension))
 
-        def take_part(client: int) -> None:
-            person = Contributor(study, f"c{client}", outbox, web, simulation=True)
-            person.enrol(tokens[person.name][0])
-            person.contribute(record, rows[client : client + 1])
+        def take_part(row: int) -> None:
+            client = Client(study, f"c{row}", outbox, web, simulation=True)
+            client.enrol(tokens[client.name][0])
+            client.contribute(record, rows[row : row + 1])
             tick(1)
 
         started = time.perf_counter()

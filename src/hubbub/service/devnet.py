@@ -31,13 +31,13 @@ class LocalCompute:
     port: int
     url: str
     authority: Path | None = None
-    held: socket.socket | None = field(default=None, repr=False)
+    reserved: socket.socket | None = field(default=None, repr=False)
     process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
     def start(self, environment: Mapping[str, str] | None = None) -> None:
         """Start it and wait until it answers."""
-        if self.held is not None:
-            hand_over(self.held)
+        if self.reserved is not None:
+            hand_over(self.reserved)
         command = [sys.executable, "-m", "hubbub", "compute", "serve", "--config", str(self.folder / "compute.toml")]
         with open(self.folder / "log.jsonl", "ab") as log:
             settings = {**os.environ, WITH_PARENT: "1", **(environment or {})}
@@ -111,8 +111,8 @@ class LocalComputes:
         ]
 
     def _make(self, k: int, authority: Authority | None, limits: Limits, database: str | None) -> LocalCompute:
-        held, place = hold_port(), self.folder / f"compute-{k + 1}"
-        port = port_of(held)
+        reserved, place = reserve_port(), self.folder / f"compute-{k + 1}"
+        port = port_of(reserved)
         config = init_compute(
             place, f"compute-{k + 1}", f"127.0.0.1:{port}", database=database or "sqlite:///compute.db", limits=limits
         )
@@ -121,7 +121,7 @@ class LocalComputes:
             entries = f'certificate = "server.pem"\nkey = "server.key"\nauthority = "{authority.certificate}"'
             config.write_text(config.read_text().replace("[limits]", f"[tls]\n{entries}\n\n[limits]"))
         scheme = "http" if authority is None else "https"
-        return LocalCompute(place, port, f"{scheme}://127.0.0.1:{port}", self.authority, held)
+        return LocalCompute(place, port, f"{scheme}://127.0.0.1:{port}", self.authority, reserved)
 
     @property
     def urls(self) -> tuple[str, ...]:
@@ -140,24 +140,24 @@ class LocalComputes:
     def __exit__(self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None) -> None:
         for compute in self.computes:
             compute.stop()
-            if compute.held is not None:
-                compute.held.close()
+            if compute.reserved is not None:
+                compute.reserved.close()
 
 
-def hold_port() -> socket.socket:
+def reserve_port() -> socket.socket:
     """A free port, bound but not listened on: Linux gives it to nobody but who asks for it by its number."""
-    held = socket.socket()
-    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    held.bind(("127.0.0.1", 0))
-    return held
+    reserved = socket.socket()
+    reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    reserved.bind(("127.0.0.1", 0))
+    return reserved
 
 
-def port_of(held: socket.socket) -> int:
+def port_of(reserved: socket.socket) -> int:
     """Its number."""
-    return int(held.getsockname()[1])
+    return int(reserved.getsockname()[1])
 
 
-def hand_over(held: socket.socket) -> None:
-    """Before a child listens there: other systems than Linux do not let it bind what is still held."""
+def hand_over(reserved: socket.socket) -> None:
+    """Before a child listens there: other systems than Linux do not let it bind what is still reserved."""
     if sys.platform != "linux":
-        held.close()
+        reserved.close()

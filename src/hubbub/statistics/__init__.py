@@ -3,7 +3,7 @@
 from hubbub.statistics.bounds import Ball, Box, Formula
 from hubbub.statistics.clipped import Clipped, Program, install
 from hubbub.statistics.counts import Count, OneHot
-from hubbub.statistics.domain import bounded_vectors, outside, warn_outside
+from hubbub.statistics.domain import bounded_vectors, warn_outside
 from hubbub.statistics.histogram import ColumnHistogram
 from hubbub.statistics.moments import MeanAndSquare, Means, SecondMoments
 from hubbub.statistics.registry import STATISTICS, statistic_from
@@ -30,7 +30,6 @@ __all__ = [
     "Stacked",
     "bounded_vectors",
     "install",
-    "outside",
     "statistic_from",
     "warn_outside",
 ]  # fmt: skip

@@ -16,38 +16,26 @@ import warnings
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.arrays import Floats, rows_not_finite
+from hubbub.arrays import Floats
 from hubbub.errors import OutOfDomainWarning
-from hubbub.protocols import Statistic
-from hubbub.statistics.preparation import FAR
+from hubbub.protocols import Statistic, Steps
+from hubbub.statistics.preparation import prepare
 
 
-def outside(statistic: Statistic, rows: Floats) -> NDArray[np.bool_] | None:
-    """Which samples the statistic has no vector for; None where there are none."""
-    wrong, known = rows_not_finite(rows), statistic.inside(rows)
-    if known is not None:
-        wrong = ~known if wrong is None else wrong | ~known
-    return wrong if wrong is not None and wrong.any() else None
+def bounded_vectors(statistic: Statistic, rows: Floats, steps: Steps = ()) -> tuple[Floats, NDArray[np.bool_] | None]:
+    """The statistic's vectors of the rows after these steps; goes through whatever the samples are.
 
-
-def bounded_vectors(statistic: Statistic, rows: Floats) -> tuple[Floats, NDArray[np.bool_] | None]:
-    """The statistic's vectors, zero for each sample outside its domain; goes through whatever the samples are.
-
-    Also which samples those are, None where there are none.
+    A sample outside the statistic's domain gives zero. Also which samples those are, None where there are none.
     """
-    wrong, rows = outside(statistic, rows), within_reach(rows)
+    rows, wrong = prepare(rows, steps)
+    known = statistic.inside(rows)
+    if known is not None and not known.all():
+        wrong = ~known if wrong is None else wrong | ~known
     if wrong is None:
         return statistic.vectors(rows), None
     vectors = statistic.vectors(np.where(wrong[:, None], 0.0, rows))
     vectors[wrong] = 0.0
     return vectors, wrong
-
-
-def within_reach(rows: Floats) -> Floats:
-    """The rows, with what lies beyond any bound brought nearer, so that squares stay numbers."""
-    if rows.max(initial=0.0) <= FAR and rows.min(initial=0.0) >= -FAR:  # False where one is NaN
-        return rows
-    return np.clip(rows, -FAR, FAR)
 
 
 def warn_outside(field: str, statistic: Statistic, wrong: int, rows: int, first: int | None = None) -> None:

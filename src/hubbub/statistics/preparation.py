@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from hubbub.arrays import Floats, number_rows, rows_not_finite
+from hubbub.arrays import Floats, rows_not_finite
 from hubbub.errors import InvalidInput
 from hubbub.protocols import Steps
 
@@ -44,15 +45,17 @@ def constant() -> dict[str, object]:
     return {"step": "constant"}
 
 
-def prepare(rows: Floats, steps: Steps) -> Floats:
-    """The rows after all steps; refuses steps it does not know or that do not fit the columns, whatever the rows.
+def prepare(rows: Floats, steps: Steps) -> tuple[Floats, NDArray[np.bool_] | None]:
+    """The rows after all steps, and which of them were not finite (None where all were), whose numbers mean nothing.
 
-    A row that is not finite is NaN afterwards, too, so that the statistic knows it for what it is.
+    Refuses steps it does not know or that do not fit the columns, whatever the rows. What lies beyond any bound is
+    brought nearer, so that squares stay numbers.
     """
     if len(steps) > MOST_STEPS:
         raise InvalidInput(f"steps must number at most {MOST_STEPS}, got {len(steps)}; combine some")
-    rows = number_rows("rows", rows)
     wrong = rows_not_finite(rows)
+    if wrong is not None or rows.max(initial=0.0) > FAR or rows.min(initial=0.0) < -FAR:
+        rows = np.clip(np.nan_to_num(rows), -FAR, FAR)
     for step in steps:
         try:
             with np.errstate(all="ignore"):
@@ -63,7 +66,7 @@ def prepare(rows: Floats, steps: Steps) -> Floats:
                 f"step must be one of {known} and fit {rows.shape[1]} columns, got step={str(step)[:120]}"
             ) from None
         rows = np.clip(np.nan_to_num(rows), -FAR, FAR)
-    return rows if wrong is None else np.where(wrong[:, None], np.nan, rows)
+    return rows, wrong
 
 
 def check_steps(steps: Steps, columns: int) -> None:

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from hubbub.arrays import Floats
 from hubbub.protocols import Statistic
-from hubbub.statistics.domain import outside
 
 
 @dataclass(frozen=True)
@@ -57,8 +56,8 @@ class Stacked(Statistic):
         """Which rows every part has a vector for."""
         known = np.ones(rows.shape[0], dtype=bool)
         for part, block in zip(self.parts, self._blocks(rows), strict=True):
-            if (wrong := outside(part, block)) is not None:
-                known &= ~wrong
+            if (mine := part.inside(block)) is not None:
+                known &= mine
         return known
 
     def vectors(self, rows: Floats) -> Floats:

@@ -18,6 +18,7 @@ from hubbub import (
 )
 from hubbub.analyses.iterative.logistic import JaakkolaProgram
 from hubbub.analyses.iterative.mixture import MixtureProgram
+from hubbub.privacy import gaussian_round
 from hubbub.statistics import Clipped
 
 CENTRES = np.array([[1.0, 1.0], [-1.0, 0.5], [0.0, -1.0]])
@@ -116,7 +117,7 @@ def test_coins_are_fair_and_hidden_in_the_sum():
     program = JaakkolaProgram(1, 1.0)
     rows = np.tile([0.0, 1.0], (4000, 1))
     statistic = Clipped(program, np.eye(2).ravel(), program.bound, probability=0.25)
-    release = LocalEngine(computes=3, seed=1).private_sum(rows, statistic, 0.0)
+    release = LocalEngine(computes=3, seed=1).private_sum(rows, gaussian_round(statistic, 0.0))
     assert abs(release.value[-1] / 0.5 - 1000) < np.sqrt(4000 * np.log(2e6) / 2)
     assert release.n == 4000
     assert release.event.probability == 0.25

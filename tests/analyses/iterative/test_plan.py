@@ -8,16 +8,28 @@ import pytest
 from dp_accounting.pld import PLDAccountant
 from scipy.stats import norm
 
-from hubbub.analyses.iterative.plan import epochs, make_plan
+from hubbub.analyses.iterative.plan import Schedule, epochs, make_plan
 from hubbub.errors import BudgetExceeded, InvalidInput
-from hubbub.privacy import Budget, GaussianEvent, Ledger, SampledGaussianEvent, epsilon_spent, fits, noise_multiplier
+from hubbub.privacy import (
+    GAUSSIAN,
+    Budget,
+    GaussianEvent,
+    Ledger,
+    Population,
+    SampledGaussianEvent,
+    epsilon_spent,
+    fits,
+    noise_multiplier,
+)
+from hubbub.statistics import Count
 
 BUDGET = Budget(1.0, 1e-5)
 REPLACE_ONE = dp_accounting.NeighboringRelation.REPLACE_ONE
 
 
 def plan_of(steps=100, batch=None, selection="self", multiplier=None, clients=1000, budget=BUDGET):
-    return make_plan(clients, steps, batch, selection, budget, multiplier, np.random.default_rng(0))
+    schedule = Schedule(steps=steps, batch=batch, selection=selection, noise_multiplier=multiplier)
+    return make_plan(schedule, budget, Population(clients), GAUSSIAN, "steps", lambda probability: Count(1.0))
 
 
 @pytest.mark.parametrize(("steps", "batch"), [(100, 100), (30, 500)])
@@ -124,5 +136,5 @@ def test_ledger_keeps_sampled_steps_beside_others_and_in_a_file(tmp_path):
     assert again.epsilon == pytest.approx(accountant.get_epsilon(1e-5), rel=1e-3)
     with pytest.raises(BudgetExceeded):
         again.charge("too much", SampledGaussianEvent(0.5, 0.5, 100))
-    again.exchange(again.entries[0], None)
+    again.exchange(again.entries[:1], ())
     assert [entry.event for entry in Ledger.open(tmp_path / "ledger.json").entries] == [plain]

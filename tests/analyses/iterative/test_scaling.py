@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -14,8 +16,8 @@ from numpyro.infer.autoguide import AutoIAFNormal, AutoLowRankMultivariateNormal
 from numpyro.infer.util import log_density
 
 from hubbub import Budget, Ledger, LocalEngine, PrivateSVI, TrustedAggregator
-from hubbub.analyses.iterative.plan import make_plan
-from hubbub.analyses.iterative.trainer import Method, train
+from hubbub.analyses.driver import run
+from hubbub.analyses.iterative.stepwise import Stepwise
 from hubbub.errors import InvalidInput
 from hubbub.privacy import SampledGaussianEvent, fits
 from hubbub.privacy.accountant import sampled_multiplier
@@ -37,7 +39,7 @@ def test_a_step_is_the_gradient_of_numpyros_own_bound():
     fitted = PrivateSVI(
         model, optimiser=optax.sgd(1.0), clip=1e6, steps=1, noise_multiplier=0.0, engine=TrustedAggregator(0), seed=3
     ).fit(x, y)
-    guide, key = fitted._parts.guide, jax.random.PRNGKey(fitted.settings.public_seed())
+    guide, key = fitted.analysis_.model.guide, jax.random.PRNGKey(fitted.analysis_.public_seed())
 
     def bound(flat):
         values = guide.model.values(guide.draw(flat, key)[0])
@@ -61,15 +63,32 @@ class Ones:
         return np.ones((rows.shape[0], 1))
 
 
+@dataclass(frozen=True)
+class Counting(Stepwise):
+    """Keeps the sums as they come."""
+
+    kind, label, columns, program, longest = "counting", "count", ("x",), Ones(), 1.0
+
+    def first(self, steps):
+        return ()
+
+    def numbers(self, inner):
+        return np.zeros(1)
+
+    def moved(self, inner, noisy, plan):
+        return (*inner, noisy.value[0])
+
+    def found(self, state, report):
+        return state.inner
+
+
 @pytest.mark.parametrize("selection", ["self", "trainer"])
 @pytest.mark.parametrize("absent", [(), (0, 7)])
 def test_a_sum_over_some_stands_for_all(selection, absent):
-    n, batch, seen = 40, 20, []
-    rng = np.random.default_rng(0)
-    plan = make_plan(n, 30, batch, selection, Budget(1.0, 1e-5), 0.0, rng)
+    n = 40
     engine = LocalEngine(computes=2, tolerate=4, seed=1, absent=absent)
-    method = Method("count", Ones(), 1.0, 0.0, lambda s: np.zeros(1), lambda s, noisy: seen.append(noisy.value[0]) or s)
-    train(method, np.zeros((n, 1)), plan, engine, None)
+    counting = Counting(steps=30, batch=20, selection=selection, noise_multiplier=0.0)
+    seen = run(counting, np.zeros((n, 1)), engine, Budget(1.0, 1e-5))
     if selection == "trainer":
         np.testing.assert_allclose(seen, n, atol=1e-6)
     else:  # binomial: five standard errors of the mean of 30 steps

@@ -8,12 +8,14 @@ the posterior started from, and its noise is smaller than that of a single step.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from hubbub.analyses.iterative.trainer import NoisySum
+from hubbub.analyses.iterative.stepwise import NoisySum
 from hubbub.arrays import Floats
+from hubbub.errors import InvalidInput
 
 FORGETTING = 0.7
 
@@ -41,6 +43,16 @@ class Averaged:
 def fingerprint(*parts: object) -> str:
     """Of a program that is part of hubbub: its name, version and settings."""
     return hashlib.sha256("\n".join(map(repr, parts)).encode()).hexdigest()
+
+
+def named_columns(features: Sequence[str], *more: str) -> tuple[str, ...]:
+    """The names of the columns, each given once, or one line that says so."""
+    if isinstance(features, str):
+        raise InvalidInput("features must be a list of names, got one text; write ['age', 'weight']")
+    names = (*features, *more)
+    if not features or not all(isinstance(name, str) for name in names) or len(set(names)) != len(names):
+        raise InvalidInput("features and target must be distinct names, got others; name every column once")
+    return names
 
 
 def shortened(x: Floats, radius: float) -> Floats:

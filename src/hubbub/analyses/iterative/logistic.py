@@ -1,24 +1,20 @@
-"""PrivateLogisticRegression: Bayesian logistic regression by Jaakkola and Jordan's bound, from expected statistics."""
+"""Bayesian logistic regression by Jaakkola and Jordan's bound, from expected statistics (kind "logistic")."""
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from hubbub.analyses.iterative.expected import FORGETTING, Averaged, fingerprint, shortened
-from hubbub.analyses.iterative.plan import Selection
+from hubbub.analyses.iterative.expected import FORGETTING, Averaged, fingerprint, named_columns, shortened
+from hubbub.analyses.iterative.plan import StepPlan
 from hubbub.analyses.iterative.report import TrainingReport
-from hubbub.analyses.iterative.settings import Settings, Tick, checked_fit
-from hubbub.analyses.iterative.trainer import Method, NoisySum, Training
+from hubbub.analyses.iterative.stepwise import NoisySum, StepState, Stepwise
 from hubbub.analyses.posterior import NormalPosterior
-from hubbub.analyses.rounds import Engine
 from hubbub.arrays import Floats, finite_rows
-from hubbub.errors import InvalidInput, UntrustworthyWarning
-from hubbub.estimators.summary import Summary
-from hubbub.privacy import Budget, Ledger
+from hubbub.protocols import Description, Result
 from hubbub.statistics import install
 from hubbub.statistics.bounds import positive
 
@@ -96,132 +92,154 @@ class JaakkolaProgram:
         return matrix + np.triu(matrix, 1).T, vector[-d:]
 
 
-class PrivateLogisticRegression:
-    """Bayesian logistic regression, beta ~ N(0, prior_scale^2), with an intercept.
+@dataclass(frozen=True)
+class LogisticResult(Result):
+    """The posterior of the coefficients, and how far it can be trusted."""
+
+    features: tuple[str, ...]
+    posterior: NormalPosterior
+    """Of the coefficients, the intercept last; its variance counts the noise."""
+    noise_covariance: Floats
+    """What the noise has added to the covariance."""
+    shortened: tuple[float, float]
+    """About which share of the rows was shortened, and the standard deviation of that estimate."""
+    caution: str | None
+    """Why the coefficients must not be trusted, or None."""
+    privacy: TrainingReport
+
+    def probabilities(self, X: Any) -> Floats:
+        """(n, 2): posterior predictive probabilities of 0 and 1 for new rows (MacKay's approximation)."""
+        rows = finite_rows("X", X, len(self.features))
+        x = np.column_stack([rows, np.ones(rows.shape[0])])
+        variance = np.einsum("ij,jk,ik->i", x, self.posterior.covariance, x)
+        p = 1 / (1 + np.exp(-(x @ self.posterior.mean) / np.sqrt(1 + np.pi / 8 * variance)))
+        return np.column_stack([1 - p, p])
+
+    def table(self, level: float = 0.9) -> list[dict[str, Any]]:
+        """The coefficients and the intercept: mean, deviation, interval, probability of being positive."""
+        from scipy.special import ndtr
+
+        mean, std, ends = self.posterior.mean, self.posterior.std, self.posterior.interval(level)
+        return [
+            {"name": name, "mean": float(m), "std": float(s), "low": float(low), "high": float(high),
+             "positive": float(ndtr(m / s))}
+            for name, m, s, (low, high) in zip((*self.features, "intercept"), mean, std, ends, strict=True)
+        ]  # fmt: skip
+
+    def notes(self) -> list[str]:
+        """Lines for people: how many rows were shortened, and what follows from it."""
+        share, deviation = self.shortened
+        said = f"about {_percent(share)} % (standard deviation {100 * deviation:.2g}) of the rows were shortened"
+        return [said] if self.caution is None else [said, self.caution]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        rows = {row["name"]: {key: value for key, value in row.items() if key != "name"} for row in self.table()}
+        share, deviation = self.shortened
+        return {
+            "coefficients": rows, "intervals": "90 %, the privacy noise counted",
+            "shortened": {"share": share, "std": deviation}, "caution": self.caution, "n": self.privacy.plan.samples,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class LogisticRegression(Stepwise[Averaged, LogisticResult]):
+    """Bayesian logistic regression, beta ~ N(0, prior_scale^2), with an intercept; every step refits it.
 
     Parameters
     ----------
-    x_norm : public bound of the length of (x, 1); longer rows are shortened, with their class as it is, which changes
-        the model. 3 suits a few standardised columns. How many rows are shortened is estimated with the same noisy
-        sums, inside the budget; where it may be most of them, fit raises an UntrustworthyWarning, and summary, report
-        and repr say it, too.
+    features, target : names of the columns; the target is 0 or 1.
+    x_norm : public bound of the length of (x, 1); longer rows are shortened, with their class as it is.
     prior_scale : of every coefficient and the intercept.
-    budget, batch, steps, engine, selection, ledger, noise_multiplier, seed, tick : as in PrivateSVI.
-
-    Attributes
-    ----------
-    posterior_ : NormalPosterior of the coefficients, the intercept last; its variance counts the noise.
-    coef_, intercept_ : posterior means.   noise_covariance_ : what the noise has added to the covariance.
-    shortened_ : about which share of the rows was shortened, and the standard deviation of that estimate.
-    caution_ : why the coefficients must not be trusted, or None.   privacy_ : TrainingReport.
+    steps, batch, selection, noise_multiplier, seed : as in `Schedule`.
     """
 
-    def __init__(
-        self,
-        budget: Budget | None = None,
-        x_norm: float = 3.0,
-        prior_scale: float = 1.0,
-        batch: int | None = None,
-        steps: int = 20,
-        engine: Engine | None = None,
-        *,
-        selection: Selection = "self",
-        ledger: Ledger | None = None,
-        noise_multiplier: float | None = None,
-        seed: int | None = None,
-        tick: Tick | None = None,
-    ) -> None:
-        self.x_norm, self.prior_scale = positive("x_norm", x_norm), positive("prior_scale", prior_scale)
-        self.settings = Settings(budget, steps, batch, selection, engine, ledger, noise_multiplier, seed, tick)
-        self.privacy_: TrainingReport | None = None
-        self.caution_: str | None = None
+    kind: ClassVar[str] = "logistic"
+    label: ClassVar[str] = "expected statistics (logistic)"
+    features: tuple[str, ...]
+    target: str
+    x_norm: float = 3.0
+    prior_scale: float = 1.0
+    steps: int = field(default=20, kw_only=True)
 
-    def fit(self, X: Any, y: Any) -> PrivateLogisticRegression:
-        """Run all steps over the rows (one client each); y is 0 or 1."""
-        rows = _labelled(X, y)
-        program = JaakkolaProgram(rows.shape[1] - 1, self.x_norm)
-        plan = self.settings.plan(rows.shape[0])
-        install(program)
-        d = program.features + 1
-        powers = np.ones(program.dimension)
-        powers[1:-d] = FORGETTING
-        prior = np.eye(d) / self.prior_scale**2
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "features", named_columns(self.features, self.target)[:-1])
+        object.__setattr__(self, "x_norm", positive("x_norm", self.x_norm))
+        object.__setattr__(self, "prior_scale", positive("prior_scale", self.prior_scale))
 
-        def posterior(sums: Averaged) -> tuple[Floats, Floats]:
-            matrix, vector = program.unpack(sums.value)
-            values, vectors = np.linalg.eigh(2 * matrix)
-            least = 2 * np.sqrt(2 * d * sums.variance[1])  # what noise alone can make of the smallest one
-            precision = prior + (vectors * np.maximum(values, least)) @ vectors.T
-            covariance = np.linalg.inv(precision)
-            return covariance @ vector, covariance
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The features and the target."""
+        return (*self.features, self.target)
 
-        def numbers(sums: Averaged) -> Floats:
-            mean, covariance = posterior(sums)
-            return np.asarray((covariance + np.outer(mean, mean)).ravel())
+    @cached_property
+    def program(self) -> JaakkolaProgram:
+        """What clients run; part of hubbub."""
+        return JaakkolaProgram(len(self.features), self.x_norm)
 
-        def update(sums: Averaged, noisy: NoisySum) -> Averaged:
-            return sums.with_step(noisy, powers)
+    @property
+    def longest(self) -> float:
+        """No vector is longer, so nothing is ever clipped."""
+        return self.program.bound
 
-        start = Averaged.empty(program.dimension)
-        method = Method("expected statistics (logistic)", program, program.bound, start, numbers, update)
-        training, self.privacy_ = self.settings.run(method, rows, plan)
-        mean, covariance = posterior(training.state)
-        spread = training.state.variance[-1] + 4 * training.state.variance[1] * float(mean @ mean)
-        self.noise_covariance_ = covariance @ covariance * spread
-        self.posterior_ = NormalPosterior(mean, covariance + self.noise_covariance_)
-        self.coef_, self.intercept_ = mean[:-1], float(mean[-1])
-        self.shortened_ = _share_shortened(training, program)
-        self.caution_ = _caution(*self.shortened_, self.x_norm)
-        self.privacy_ = replace(self.privacy_, caution=self.caution_)
-        if self.caution_ is not None:
-            warnings.warn(self.caution_, UntrustworthyWarning, stacklevel=2)
-        return self
+    def first(self, steps: int) -> Averaged:
+        """No sums yet: the prior."""
+        return Averaged.empty(self.program.dimension)
 
-    def __repr__(self) -> str:
-        caution = "" if self.caution_ is None else f": {self.caution_}"
-        return f"PrivateLogisticRegression(x_norm={self.x_norm:g}, prior_scale={self.prior_scale:g}){caution}"
+    def numbers(self, inner: Averaged) -> Floats:
+        """The second moments of the coefficients under the current posterior."""
+        mean, covariance = self._posterior(inner)
+        return np.asarray((covariance + np.outer(mean, mean)).ravel())
 
-    def predict_proba(self, X: Any) -> Floats:
-        """(n, 2): posterior predictive probabilities of 0 and 1 (MacKay's approximation)."""
-        checked_fit(self.privacy_, "PrivateLogisticRegression")
-        x = np.column_stack([finite_rows("X", X, self.coef_.size), np.ones(np.shape(X)[0])])
-        variance = np.einsum("ij,jk,ik->i", x, self.posterior_.covariance, x)
-        p = 1 / (1 + np.exp(-(x @ self.posterior_.mean) / np.sqrt(1 + np.pi / 8 * variance)))
-        return np.column_stack([1 - p, p])
+    def moved(self, inner: Averaged, noisy: NoisySum, plan: StepPlan) -> Averaged:
+        """Marks and products with the class do not change from step to step, the matrix does."""
+        powers = np.ones(self.program.dimension)
+        powers[1 : -len(self.columns)] = FORGETTING
+        return inner.with_step(noisy, powers)
 
-    def predict(self, X: Any) -> Any:
-        """The more probable class of each row."""
-        return (self.predict_proba(X)[:, 1] > 0.5).astype(int)
+    def found(self, state: StepState[Averaged], report: TrainingReport) -> LogisticResult:
+        """The posterior from the averaged sums, wider by what their noise has added."""
+        sums = state.inner
+        mean, covariance = self._posterior(sums)
+        noise = covariance @ covariance * (sums.variance[-1] + 4 * sums.variance[1] * float(mean @ mean))
+        share = _share_shortened(state, self.program)
+        caution = _caution(*share, self.x_norm)
+        report = replace(report, caution=caution)
+        return LogisticResult(self.features, NormalPosterior(mean, covariance + noise), noise, share, caution, report)
 
-    def summary(self, level: float = 0.9) -> Summary:
-        """A table of the coefficients: mean, deviation, interval, probability of being positive."""
-        checked_fit(self.privacy_, "PrivateLogisticRegression")
-        from scipy.stats import norm
+    def describe(self) -> dict[str, Any]:
+        """Names and settings, for a study."""
+        return {
+            "kind": self.kind, "features": list(self.features), "target": self.target, "x_norm": self.x_norm,
+            "prior_scale": self.prior_scale, **self.described(),
+        }  # fmt: skip
 
-        assert self.privacy_ is not None
-        mean, std = self.posterior_.mean, self.posterior_.std
-        half = float(norm.ppf((1 + level) / 2))
-        names = [*(f"x{j}" for j in range(self.coef_.size)), "intercept"]
-        rows = [
-            {"name": n, "mean": float(m), "std": float(s), "low": float(m - half * s), "high": float(m + half * s),
-             "positive": float(norm.cdf(m / s))}
-            for n, m, s in zip(names, mean, std, strict=True)
-        ]  # fmt: skip
-        report = self.privacy_
-        kind = f"{report.budget}-differentially private" if report.is_guarantee else "NOT A GUARANTEE"
-        share, deviation = self.shortened_
-        lines = [
-            f"n = {report.plan.clients}; {report.steps} steps; {kind}",
-            f"about {_percent(share)} % (standard deviation {100 * deviation:.2g}) of the rows were shortened",
-        ]
-        return Summary(tuple(rows), level, "\n".join(lines if self.caution_ is None else [*lines, self.caution_]))
+    @classmethod
+    def of(cls, description: Description) -> Self:
+        """From its description; a client that reads it can then take part."""
+        columns = tuple(description["features"]), description["target"]
+        settings = cls.settings_in(description)
+        found = cls(*columns, description["x_norm"], description["prior_scale"], **settings)
+        install(found.program)
+        return found
+
+    def _posterior(self, sums: Averaged) -> tuple[Floats, Floats]:
+        """Mean and covariance, the noise in the sums not counted yet."""
+        d = len(self.columns)
+        matrix, vector = self.program.unpack(sums.value)
+        values, vectors = np.linalg.eigh(2 * matrix)
+        least = 2 * np.sqrt(2 * d * sums.variance[1])  # what noise alone can make of the smallest one
+        precision = np.eye(d) / self.prior_scale**2 + (vectors * np.maximum(values, least)) @ vectors.T
+        covariance = np.linalg.inv(precision)
+        return covariance @ vector, covariance
 
 
-def _share_shortened(training: Training[Averaged], program: JaakkolaProgram) -> tuple[float, float]:
+def _share_shortened(state: StepState[Averaged], program: JaakkolaProgram) -> tuple[float, float]:
     """About which share of the rows was shortened, and the standard deviation: of the noise, and of the batches."""
-    sums, plan = training.state, training.plan
-    span = 2 * program.mark * plan.clients  # from no row to all of them
-    coins = (plan.scale - 1) * plan.clients * program.mark**2 / training.steps
+    sums, plan = state.inner, state.plan
+    span = 2 * program.mark * plan.samples  # from no row to all of them
+    coins = (plan.scale - 1) * plan.samples * program.mark**2 / state.done
     return float(0.5 + sums.value[0] / span), float(np.sqrt(sums.variance[0] + coins) / span)
 
 
@@ -242,16 +260,3 @@ def _caution(share: float, deviation: float, x_norm: float) -> str | None:
 
 def _percent(share: float) -> str:
     return f"{100 * min(max(share, 0.0), 1.0):.0f}"
-
-
-def _labelled(X: Any, y: Any) -> Floats:
-    x = finite_rows("X", X)
-    try:
-        labels = finite_rows("y", np.asarray(y, dtype=np.float64).reshape(-1, 1))
-    except (TypeError, ValueError):
-        raise InvalidInput("y must be 0 or 1, got other values; code the two classes") from None
-    if x.shape[0] != labels.shape[0]:
-        raise InvalidInput(f"y must have a value for each of the {x.shape[0]} rows, got {labels.shape[0]}; check them")
-    if not np.isin(labels, (0.0, 1.0)).all():
-        raise InvalidInput("y must be 0 or 1, got other values; code the two classes")
-    return np.hstack([x, labels])

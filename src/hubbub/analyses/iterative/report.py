@@ -6,38 +6,47 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from hubbub.analyses.iterative.plan import Plan
-from hubbub.analyses.iterative.trainer import Training
+from hubbub.analyses.iterative.plan import StepPlan
 from hubbub.privacy import Budget, Event, Protection, Release, epsilon_spent, fits
 from hubbub.privacy.report import (
     ADJACENCIES,
-    COMMON,
-    SETTINGS,
     UNITS,
     all_pool,
     bullet,
     cautions,
+    common,
+    conspiring,
     entry,
     meaning_of,
     parties,
     population_dict,
 )
+from hubbub.protocols import Statement
 
 
 @dataclass(frozen=True)
-class TrainingReport:
+class TrainingReport(Statement):
     """A statement that a data-protection officer can read: `print(model.privacy_)`."""
 
-    budget: Budget
-    label: str
-    plan: Plan
+    plan: StepPlan
     steps: int
+    """How many were taken."""
     last: Release
     least_covered: int
     most_dropouts: int
     most_colluders: int = 0
     caution: str | None = None
     """Why the result must not be trusted, which is no matter of privacy; None where nothing is known against it."""
+
+    @property
+    def budget(self) -> Budget:
+        """What the run was allowed to spend."""
+        return self.plan.budget
+
+    @property
+    def label(self) -> str:
+        """What people call the method."""
+        return self.plan.label
 
     @property
     def event(self) -> Event:
@@ -58,7 +67,7 @@ class TrainingReport:
     def reservations(self) -> tuple[str, ...]:
         """Every reason why the numbers are not a guarantee; empty where they are."""
         found, p = [], self._protection
-        if self.plan.noise_multiplier == 0:
+        if self.last.noise_std == 0:
             found.append("no noise was added: this is a run without privacy, for comparison")
         elif not fits([self.event], self.budget):
             found.append(f"the noise spends epsilon {self.epsilon:.4g} at this delta, more than the budget")
@@ -84,7 +93,7 @@ class TrainingReport:
         if plan.picked is not None:
             turns = plan.participations(self.steps)
             known = f"batches are known: {turns} of {self.steps} steps at most count for one client, not amplified"
-            if self._protection.setting == "trusted aggregator":
+            if self._protection.setting.aggregator:
                 return {"public model": {**spent, "why": known}}
             return {
                 "public model": {**spent, "why": "as against the trainer; that the public does not know the batches "
@@ -98,10 +107,10 @@ class TrainingReport:
             if plan.probability < 1
             else "all samples count in every step"
         )
-        if self._protection.setting == "trusted aggregator":
+        if self._protection.setting.aggregator:
             return {"public model": {**spent, "why": hidden}}
         p = self._protection
-        seen = f"{p.population.colluding(self.most_dropouts)}up to {p.computes - 1} of them see uniform shares"
+        seen = f"{p.population.colluding(self.most_dropouts)}up to {conspiring(p)} of them see uniform shares"
         return {
             "public model": {**spent, "why": hidden},
             "Computes": {**spent, "why": f"{hidden}; {seen}"},
@@ -117,10 +126,10 @@ class TrainingReport:
             "budget": {"epsilon": self.budget.epsilon, "delta": self.budget.delta},
             "method": self.label, "steps": self.steps, "batch": self.plan.batch, "selection": self._selection,
             "probability": self.plan.probability, "noise_multiplier": self.plan.noise_multiplier,
-            "participations": self.plan.participations(self.steps), "clip": p.sensitivity / 2 / p.population.weight,
+            "participations": self.plan.participations(self.steps), "clip": self.plan.clip,
             "sensitivity": p.sensitivity, "sigma_std": p.sigma_std, "sigma_client": p.sigma_client,
             "noise_std": self.last.noise_std, "dimension": p.dimension, "fraction_bits": p.fraction_bits,
-            "sealed": p.sealed, "generator": p.generator, "setting": SETTINGS[p.setting],
+            "sealed": p.sealed, "generator": p.generator, "setting": p.setting.statement,
             **population_dict(p.population), "computes": p.computes, "most_dropouts": self.most_dropouts,
             "least_colluders_covered": self.least_covered,
             "against": self.adversaries(), "not_promised": self.not_promised(),
@@ -136,13 +145,13 @@ class TrainingReport:
         """What a reader might wrongly assume."""
         p = self._protection
         special = ["which settings were chosen (clip, steps, learning rate) by looking at the data costs extra"]
-        if p.setting == "trusted aggregator":
-            return ["the trusted aggregator sees every sample: there is no protection against it", *special, *COMMON]
+        if p.setting.aggregator:
+            return ["the trusted aggregator sees every sample: there is no protection against it", *special, *common(p)]
         if self.plan.probability < 1:
             special.append(
                 "a client works as much when it lost its coin as when it won; how long its machine takes is not covered"
             )
-        return [all_pool(p), p.population.beyond(), *special, *COMMON]
+        return [all_pool(p), p.population.beyond(), *special, *common(p)]
 
     def __str__(self) -> str:
         p, plan = self._protection, self.plan
@@ -156,10 +165,10 @@ class TrainingReport:
             lines += entry("NOT A GUARANTEE", "; ".join(self.reservations))
             lines += entry("Calculated as", f"{self.budget}-differential privacy, had these been avoided")
         lines += entry("Spent", f"epsilon {self.epsilon:.4g} at delta {self.delta:g}, {self.steps} step(s)")
-        lines += entry("Setting", SETTINGS[p.setting])
+        lines += entry("Setting", p.setting.statement)
         lines += entry("Unit of privacy", UNITS[p.population.unit])
         lines += entry("Adjacency", ADJACENCIES[p.population.unit])
-        lines += cautions(self.budget, plan.clients)
+        lines += cautions(self.budget, plan.samples)
         lines += entry("Parties", parties(p))
         lines += entry("Batches", _batches(plan))
         lines += entry("Every step", _step(self.last, plan))
@@ -174,24 +183,18 @@ class TrainingReport:
         return "\n".join(lines)
 
 
-def _step(release: Release, plan: Plan) -> str:
-    p = release.protection
+def _step(release: Release, plan: StepPlan) -> str:
+    p, multiplier = release.protection, plan.noise_multiplier
+    amount = "" if multiplier is None else f" (multiplier {multiplier:.4g})"
     return (
-        f"{p.dimension} number(s) summed over {release.n} samples, each one's clipped to length "
-        f"{p.sensitivity / 2 / p.population.weight:.4g}; noise of standard deviation {release.noise_std:.4g} "
-        f"(multiplier {plan.noise_multiplier:.4g}); drawn by {p.generator}"
+        f"{p.dimension} number(s) summed over {release.n} samples, each one's clipped to length {plan.clip:.4g}; "
+        f"noise of standard deviation {release.noise_std:.4g}{amount}; drawn by {p.generator}"
     )
 
 
-def _batches(plan: Plan) -> str:
+def _batches(plan: StepPlan) -> str:
     if plan.picked is not None:
-        return f"{plan.batch} of {plan.clients} clients, picked by the trainer: known to it and to the Computes"
+        return f"{plan.batch} of {plan.samples} clients, picked by the trainer: known to it and to the Computes"
     if plan.probability < 1:
-        return f"self-selected, {plan.batch} of {plan.clients} samples on average: known to nobody"
-    return f"all {plan.clients} samples in every step"
-
-
-def report_of(budget: Budget, training: Training[Any], label: str) -> TrainingReport:
-    """The report of a finished run."""
-    t = training
-    return TrainingReport(budget, label, t.plan, t.steps, t.last, t.least_covered, t.most_dropouts, t.most_colluders)
+        return f"self-selected, {plan.batch} of {plan.samples} samples on average: known to nobody"
+    return f"all {plan.samples} samples in every step"

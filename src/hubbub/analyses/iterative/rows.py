@@ -27,6 +27,13 @@ class RowShape:
         """Numbers in one row."""
         return sum(int(np.prod(shape)) for shape, _ in self.parts)
 
+    def named(self, names: Sequence[str] = ()) -> tuple[str, ...]:
+        """Names of the numbers in a row: as given, or x0, x1, ..; refuses another number of them."""
+        found = tuple(names) or tuple(f"x{j}" for j in range(self.columns))
+        if len(found) != self.columns:
+            raise InvalidInput(f"names must be {self.columns}, one for each number of a row, got {len(found)}")
+        return found
+
     def unpack(self, rows: Any) -> list[Any]:
         """(n, columns) -> the arguments, n rows each."""
         cuts = np.cumsum([int(np.prod(shape)) for shape, _ in self.parts])[:-1]

@@ -1,4 +1,4 @@
-"""PrivateSVI: variational inference for any NumPyro model with independent rows, from noisy sums alone.
+"""Variational inference for any NumPyro model with independent rows, from noisy sums alone (kind "svi").
 
 In every step the trainer draws the latent sites from the guide, at public random numbers; each client computes the
 gradient of its own log likelihood there, clips it, adds its noise and shares it out. From the noisy sum the gradient of
@@ -8,142 +8,51 @@ gradients of Jalko et al. 2023: noise meets the latent sites only, not the guide
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from types import FunctionType
+from typing import Any, ClassVar, NamedTuple, Self
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 
-from hubbub.analyses.iterative.draws import Draws
+from hubbub.analyses.iterative.expected import named_columns
 from hubbub.analyses.iterative.guides import FlatGuide, flat_guide
+from hubbub.analyses.iterative.installed import InstalledModels
 from hubbub.analyses.iterative.noise import AddedNoise, added_noise
-from hubbub.analyses.iterative.plan import Plan, Selection
+from hubbub.analyses.iterative.plan import Schedule, StepPlan
 from hubbub.analyses.iterative.public import Public
 from hubbub.analyses.iterative.report import TrainingReport
-from hubbub.analyses.iterative.row_model import guarded, row_model
-from hubbub.analyses.iterative.rows import RowShape, as_rows
-from hubbub.analyses.iterative.settings import Settings, Tick, check_function, checked_fit
-from hubbub.analyses.iterative.trainer import Method, NoisySum
+from hubbub.analyses.iterative.row_model import RowModel, guarded, row_model
+from hubbub.analyses.iterative.rows import RowShape
+from hubbub.analyses.iterative.sampled import SampledResult
+from hubbub.analyses.iterative.stepwise import NoisySum, StepState, Stepwise
+from hubbub.analyses.iterative.trace import Trace
 from hubbub.analyses.iterative.xla import XlaProgram, gradient_program
-from hubbub.analyses.rounds import Engine
 from hubbub.arrays import Floats
 from hubbub.errors import InvalidInput, invalid
-from hubbub.privacy import Budget, Ledger
+from hubbub.protocols import Description
 from hubbub.statistics import install
 from hubbub.statistics.bounds import positive
 
 DEFAULT_STEPS, DEFAULT_CLIP, TAIL = 500, 1.0, 0.5
 
 
-class PrivateSVI(Draws):
-    """Private variational inference.
-
-    Parameters
-    ----------
-    model : a NumPyro model with every observed site in a plate over the data that takes any number of rows:
-        `with numpyro.plate("clients", N, subsample_size=X.shape[0])`.
-    guide : an automatic guide (or its class; default AutoDiagonalNormal), or a function of the same arguments.
-    optimiser : of optax; default Adam, its rate falling from 0.1 to 0.005. It sees the gradient divided by N.
-    budget : what the whole run may spend; default (epsilon=1, delta=1e-5).
-    clip : the largest length of one client's gradient in the model's latent sites; does not depend on N.
-    batch : how many clients count in a step on average; default all.
-    steps : of the run. Where `noise_multiplier` is given, as many of them as the budget pays for.
-    engine : where the roles run; default LocalEngine(computes=3).
-    selection : "self" (every client flips its own coin, all send) or "trainer" (fixed batches that are known).
-    ledger : a total budget, charged once for the whole run before its first step.
-    noise_multiplier : noise over the sensitivity 2 clip, in place of what follows from the budget; 0 is no privacy.
-    average : the share of the steps, from the last one back, whose parameters are averaged.
-    seed : of what is public (the guide's draws). Noise and coins are the engine's.
-    tick : called with the number of each step that is done.
-
-    Attributes
-    ----------
-    parameters_ : of the guide, by name.   privacy_ : TrainingReport.   program_ : what clients run.
-    noise_ : what the noise adds (AddedNoise), None for guides that are not normal.
-    trace_ : (steps, p) flat parameters of the guide.
-    """
-
-    def __init__(
-        self,
-        model: Any,
-        guide: Any = None,
-        optimiser: Any = None,
-        budget: Budget | None = None,
-        clip: float = DEFAULT_CLIP,
-        batch: int | None = None,
-        steps: int = DEFAULT_STEPS,
-        engine: Engine | None = None,
-        *,
-        selection: Selection = "self",
-        ledger: Ledger | None = None,
-        noise_multiplier: float | None = None,
-        average: float = TAIL,
-        seed: int | None = None,
-        tick: Tick | None = None,
-    ) -> None:
-        self.model, self.guide, self.optimiser, self.clip = model, guide, optimiser, positive("clip", clip)
-        if optimiser is not None and not isinstance(optimiser, optax.GradientTransformation):
-            raise invalid("optimiser", "one of optax", type(optimiser).__name__, "use optax.adam(0.05)")
-        if not (isinstance(average, int | float) and 0 < average <= 1):
-            raise invalid("average", "in (0, 1]", repr(average), f"{TAIL} is common")
-        self.average = average
-        self.settings = Settings(budget, steps, batch, selection, engine, ledger, noise_multiplier, seed, tick)
-        self.privacy_: TrainingReport | None = None
-
-    def fit(self, *data: Any, **public: Any) -> PrivateSVI:
-        """Run all steps over the rows, one client each: `fit(X, y)` calls `model(X, y)`; keywords are public."""
-        rows, shape = as_rows(data)
-        check_function("model", self.model)
-        if self.guide is not None:
-            check_function("guide", self.guide, "a function or an automatic guide")
-        plan = self.settings.plan(rows.shape[0])
-        parts = _prepared(self.model, self.guide, shape, Public(public), rows.shape[0])
-        install(parts.program)
-        optimiser = default_optimiser(plan.steps) if self.optimiser is None else self.optimiser
-        key = jax.random.PRNGKey(self.settings.public_seed())
-        training, report = self.settings.run(_method(parts, optimiser, plan, self.clip, self.average, key), rows, plan)
-        state = training.state
-        self._parts, self.privacy_, self.program_ = parts, report, parts.program
-        self.trace_ = np.array(state.trace)
-        self.flat_ = self.trace_[-tail_of(training.steps, self.average) :].mean(axis=0)
-        self.parameters_ = jax.tree.map(np.asarray, parts.named(jnp.asarray(self.flat_)))
-        gradients = np.array(state.gradients)[-tail_of(training.steps, self.average) :]
-        noise = state.noise_std * np.abs(parts.carried(jnp.asarray(self.flat_), key))
-        self.noise_: AddedNoise | None = added_noise(parts.guide, self.parameters_, gradients, noise, len(gradients))
-        return self
-
-    def sample(self, draws: int = 1000, *, noise_aware: bool = True, seed: int = 0) -> dict[str, Floats]:
-        """Draws of the latent sites; `noise_aware` ones are wider by the variance that the noise has added."""
-        checked_fit(self.privacy_, "PrivateSVI")
-        parameters = self.parameters_
-        if noise_aware and self.noise_ is not None:
-            parameters = self.noise_.widened(parameters)
-        keys = jax.random.split(jax.random.PRNGKey(seed), draws)
-        return {name: np.asarray(value) for name, value in self._parts.draws(parameters, keys).items()}
-
-
-class _State(NamedTuple):
-    """The trainer's side of a run: public throughout."""
-
-    flat: Any
-    inner: Any
-    key: Any
-    position: Any
-    gradients: list[Floats]
-    trace: list[Floats]
-    """Both grow by one entry a step."""
-    noise_std: float
-
-
 @dataclass(frozen=True, eq=False)
-class _Parts:
-    """What is made once for a model, a guide and a shape, and used by every fit."""
+class GuidedModel:
+    """A model and a guide, checked, with what clients run: made once for a shape of rows, and used by every run."""
 
     guide: FlatGuide
     program: XlaProgram
+
+    @property
+    def guide_name(self) -> str:
+        """What a description calls the guide: its class, or the name of the function."""
+        guide = self.guide.guide
+        return guide.__name__ if isinstance(guide, FunctionType) else type(guide).__name__
 
     @partial(jax.jit, static_argnums=0)
     def position(self, flat: Any, key: Any) -> Any:
@@ -183,17 +92,195 @@ class _Parts:
         return flat, inner, gradient * clients, key, self.guide.draw(flat, key)[0]
 
 
+class GuideState(NamedTuple):
+    """The trainer's side of a run: public throughout."""
+
+    flat: Any
+    inner: Any
+    """The optimiser's own."""
+    key: Any
+    position: Any
+    gradients: Trace
+    trace: Trace
+    """Both grow by one entry a step, the gradients only in the steps that are averaged."""
+    noise_std: float
+
+
+@dataclass(frozen=True, eq=False)
+class VariationalResult(SampledResult):
+    """The guide's parameters, averaged over the last steps, and what the noise has added to them."""
+
+    model: GuidedModel
+    flat: Floats
+    """Parameters of the guide as real numbers."""
+    parameters: Mapping[str, Any]
+    """The same by name, each in its own space."""
+    trace: Floats
+    """(steps, p) flat parameters of the guide."""
+    noise: AddedNoise | None
+    """None for guides that are not normal."""
+    privacy: TrainingReport
+
+    @property
+    def rows(self) -> RowModel:
+        """The model."""
+        return self.model.guide.model
+
+    def sample(self, draws: int = 1000, *, seed: int = 0, noise_aware: bool = True) -> dict[str, Floats]:
+        """Draws of the latent sites; `noise_aware` ones are wider by the variance that the noise has added."""
+        parameters = self.parameters
+        if noise_aware and self.noise is not None:
+            parameters = self.noise.widened(parameters)
+        keys = jax.random.split(jax.random.PRNGKey(seed), draws)
+        return {name: np.asarray(value) for name, value in self.model.draws(parameters, keys).items()}
+
+
+@dataclass(frozen=True)
+class VariationalInference(Stepwise[GuideState, VariationalResult]):
+    """Private variational inference.
+
+    Parameters
+    ----------
+    model : what `guided_model` makes of a NumPyro model and a guide.
+    clip : the largest length of one client's gradient in the model's latent sites; does not depend on N.
+    optimiser : of optax; default Adam, its rate falling from 0.1 to 0.005. It sees the gradient divided by N.
+    average : the share of the steps, from the last one back, whose parameters are averaged.
+    names : of the columns, in the order of the model's arguments; x0, x1, .. where they are left out.
+    steps, batch, selection, noise_multiplier, seed : as in `Schedule`; the seed is also that of the guide's draws.
+    """
+
+    kind: ClassVar[str] = "svi"
+    label: ClassVar[str] = "variational inference"
+    model: GuidedModel
+    clip: float = DEFAULT_CLIP
+    optimiser: Any = None
+    average: float = TAIL
+    names: tuple[str, ...] = ()
+    steps: int = field(default=DEFAULT_STEPS, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "clip", positive("clip", self.clip))
+        object.__setattr__(self, "names", self.model.guide.model.shape.named(self.names))
+        named_columns(self.names)
+        check_choices(self.optimiser, self.average)
+        object.__setattr__(self, "average", float(self.average))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the model's arguments, one after the other."""
+        return self.names
+
+    @property
+    def program(self) -> XlaProgram:
+        """The gradient of one row's log likelihood."""
+        return self.model.program
+
+    @property
+    def longest(self) -> float:
+        """The clip."""
+        return self.clip
+
+    def first(self, steps: int) -> GuideState:
+        """The guide as it starts, and its first draw."""
+        flat = jnp.asarray(self.model.guide.start, dtype=float)
+        key = jax.random.PRNGKey(self.public_seed())
+        inner = self._optimiser(steps).init(flat)
+        return GuideState(flat, inner, key, self.model.position(flat, key), Trace(), Trace(), 0.0)
+
+    def numbers(self, inner: GuideState) -> Floats:
+        """The guide's draw of the latent sites."""
+        return np.asarray(inner.position)
+
+    def moved(self, inner: GuideState, noisy: NoisySum, plan: StepPlan) -> GuideState:
+        """One step uphill."""
+        flat, optimiser, gradient, key, position = self.model.step(
+            self._optimiser(plan.steps), inner.flat, inner.inner, inner.key,
+            self.model.guide.model.whole(noisy.value).astype(inner.flat.dtype), float(plan.samples),
+        )  # fmt: skip
+        at = np.asarray(flat)
+        if not np.isfinite(at).all():
+            raise InvalidInput(
+                f"optimiser must keep the parameters finite, got others in step {noisy.step}; use a smaller rate"
+            )
+        averaged = noisy.step >= plan.steps - tail_of(plan.steps, self.average)
+        gradients = inner.gradients.added(np.asarray(gradient)) if averaged else inner.gradients
+        return GuideState(flat, optimiser, key, position, gradients, inner.trace.added(at), noisy.noise_std)
+
+    def found(self, state: StepState[GuideState], report: TrainingReport) -> VariationalResult:
+        """The average of the last steps."""
+        kept, trace = tail_of(state.done, self.average), state.inner.trace.array()
+        flat, gradients = trace[-kept:].mean(axis=0), state.inner.gradients.array()[-kept:]
+        parameters = jax.tree.map(np.asarray, self.model.named(jnp.asarray(flat)))
+        key = jax.random.PRNGKey(self.public_seed())
+        noise_std = state.inner.noise_std * np.abs(self.model.carried(jnp.asarray(flat), key))
+        noise = added_noise(self.model.guide, parameters, gradients, noise_std, len(gradients))
+        return VariationalResult(self.model, flat, parameters, trace, noise, report)
+
+    def describe(self) -> dict[str, Any]:
+        """The program by name and fingerprint, the guide by name, and the settings, for a study."""
+        fingerprint, guide, optimiser = self._key
+        return {
+            "kind": self.kind, "program": self.program.name, "fingerprint": fingerprint, "guide": guide,
+            "optimiser": optimiser, "columns": list(self.names), "clip": self.clip, "average": self.average,
+            **self.described(),
+        }  # fmt: skip
+
+    def install(self) -> None:
+        """Let this process read descriptions that name this model, guide and optimiser, and take part in them."""
+        install(self.program)
+        _MODELS.add(self._key, (self.model, self.optimiser))
+
+    @classmethod
+    def written(cls, settings: Mapping[str, Any]) -> Self:
+        """From study.toml, where `fingerprint` names an installed model and the rest may be left out."""
+        chosen = {
+            "program": "a model",
+            "guide": "AutoDiagonalNormal",
+            "optimiser": "default",
+            "columns": (),
+            **settings,
+        }
+        return cls.of({"clip": DEFAULT_CLIP, "average": TAIL, **Schedule(steps=DEFAULT_STEPS).described(), **chosen})
+
+    @classmethod
+    def of(cls, description: Description) -> Self:
+        """From its description, with the model that this process has installed."""
+        key = tuple(str(description[name]) for name in ("fingerprint", "guide", "optimiser"))
+        model, optimiser = _MODELS.find(str(description["program"]), key)
+        settings = cls.settings_in(description)
+        columns = tuple(description["columns"])
+        found = cls(model, description["clip"], optimiser, description["average"], columns, **settings)
+        install(found.program)
+        return found
+
+    @property
+    def _key(self) -> tuple[str, str, str]:
+        return self.program.fingerprint, self.model.guide_name, "default" if self.optimiser is None else "own"
+
+    def _optimiser(self, steps: int) -> Any:
+        return default_optimiser(steps) if self.optimiser is None else self.optimiser
+
+
+def check_choices(optimiser: object, average: object) -> None:
+    """Refuse an optimiser that is none of optax, and a share that is none."""
+    if optimiser is not None and not isinstance(optimiser, optax.GradientTransformation):
+        raise invalid("optimiser", "one of optax", type(optimiser).__name__, "use optax.adam(0.05)")
+    if not (isinstance(average, int | float) and 0 < average <= 1):
+        raise invalid("average", "in (0, 1]", repr(average), f"{TAIL} is common")
+
+
 @lru_cache(maxsize=16)
-def _prepared(model: Any, guide: Any, shape: RowShape, public: Public, clients: int) -> _Parts:
-    """Model and guide checked, the clients' program exported: nothing of this looks at data."""
+def guided_model(model: Any, guide: Any, shape: RowShape, public: Public, clients: int) -> GuidedModel:
+    """Model and guide checked, the clients' program exported for about so many rows: nothing of this looks at data."""
     rows = row_model(model, shape, public)
     flat = flat_guide(rows, guide, 0)
-    parts = _Parts(flat, gradient_program(rows, clients))
+    parts = GuidedModel(flat, gradient_program(rows, clients))
     guarded("guide", 1, lambda: _rehearse(parts))
     return parts
 
 
-def _rehearse(parts: _Parts) -> None:
+def _rehearse(parts: GuidedModel) -> None:
     """All that is done after the last step, once before the first: no budget is spent on what cannot be used."""
     start, key = jnp.asarray(parts.guide.start, dtype=float), jax.random.PRNGKey(0)
     parts.position(start, key)
@@ -211,23 +298,4 @@ def tail_of(steps: int, average: float) -> int:
     return max(1, round(average * steps))
 
 
-def _method(parts: _Parts, optimiser: Any, plan: Plan, clip: float, average: float, key: Any) -> Method[_State]:
-    kept = plan.steps - tail_of(plan.steps, average)
-
-    def update(state: _State, noisy: NoisySum) -> _State:
-        flat, inner, gradient, following, position = parts.step(
-            optimiser, state.flat, state.inner, state.key,
-            parts.guide.model.whole(noisy.value).astype(state.flat.dtype), float(plan.clients),
-        )  # fmt: skip
-        state.trace.append(np.asarray(flat))
-        if not np.isfinite(state.trace[-1]).all():
-            raise InvalidInput(
-                f"optimiser must keep the parameters finite, got others in step {noisy.step}; use a smaller rate"
-            )
-        if noisy.step >= kept:
-            state.gradients.append(np.asarray(gradient))
-        return state._replace(flat=flat, inner=inner, key=following, position=position, noise_std=noisy.noise_std)
-
-    flat = jnp.asarray(parts.guide.start, dtype=float)
-    start = _State(flat, optimiser.init(flat), key, parts.position(flat, key), [], [], 0.0)
-    return Method("variational inference", parts.program, clip, start, lambda s: np.asarray(s.position), update)
+_MODELS: InstalledModels[tuple[GuidedModel, Any]] = InstalledModels("VariationalInference")

@@ -8,19 +8,20 @@ and the posterior makes up for it.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from hubbub.analyses.linear.columns import Columns, cautious_target, read_columns
-from hubbub.analyses.linear.regression import RegressionColumns, RegressionState
+from hubbub.analyses.linear.regression import RegressionColumns, RegressionState, written_columns
 from hubbub.analyses.linear.release import RegressionRelease
 from hubbub.analyses.linear.released import Released
 from hubbub.analyses.linear.result import RegressionResult
 from hubbub.analyses.linear.tuning import TUNING
 from hubbub.arrays import Floats
-from hubbub.privacy import Gaussian
+from hubbub.privacy import GaussianMechanism
 from hubbub.protocols import Analysis, Budget, Description, Mechanism, Plan, Population, Release, RoundSpec, Statistic
 from hubbub.statistics import Ball, Box, ColumnHistogram, Regression, Spread, Stacked
 from hubbub.statistics.bounds import positive
@@ -101,6 +102,13 @@ class LinearRegression(RegressionColumns, Analysis[RegressionState, RegressionRe
         """From its description."""
         return cls.read(description, x_norm=description["x_norm"], intercept=bool(description["intercept"]))
 
+    @classmethod
+    def written(cls, settings: Mapping[str, Any]) -> Self:
+        """From study.toml, where bounds are text such as "age=0:110,salt=0:40"."""
+        norm = settings.get("x_norm")
+        rest = {name: settings[name] for name in ("intercept",) if name in settings}
+        return cls(**written_columns(settings, {"x_norm", "intercept"}, norm is None), x_norm=norm, **rest)
+
     @property
     def _ranges(self) -> Floats:
         x = self.x_bound if self.x_norm is None else ((-self.x_norm, self.x_norm),) * len(self.features)
@@ -140,7 +148,7 @@ def multiplier_of(mechanism: Mechanism) -> float:
 
     A law that is not Gaussian is taken for the Gaussian one with the same standard deviation in a round of its own.
     """
-    if isinstance(mechanism, Gaussian):
+    if isinstance(mechanism, GaussianMechanism):
         return mechanism.noise_multiplier
     unit, people = Box((1.0,)), Population(1000)
     noise = mechanism.settled(Regression(unit), people)

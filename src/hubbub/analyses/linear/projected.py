@@ -9,7 +9,7 @@ taken to be centred, and the posterior treats the noisy sums as exact.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from hubbub.analyses.linear.auto import multiplier_of
-from hubbub.analyses.linear.regression import RegressionColumns, RegressionState, checked_positive
+from hubbub.analyses.linear.regression import RegressionColumns, RegressionState, checked_positive, written_columns
 from hubbub.analyses.linear.repair import Repair, repaired_matrix
 from hubbub.analyses.linear.stored import INTERVALS, StoredModel
 from hubbub.analyses.linear.thresholds import find_thresholds
@@ -137,6 +137,13 @@ class PlainRegression(RegressionColumns, Analysis[RegressionState, BoxResult]):
             self.features, self.target, self._sums(bound).unflatten(release.value), release.n, bound,
             release.noise_std, state.report(), self.method, self.prior_precision, self.noise_precision, self.repair,
         )  # fmt: skip
+
+    @classmethod
+    def written(cls, settings: Mapping[str, Any]) -> Self:
+        """From study.toml, where bounds are text such as "age=0:110,salt=0:40"."""
+        own = {each.name for each in fields(cls)} - {"features", "target", "x_bound", "y_bound"}
+        rest = {name: value for name, value in settings.items() if name in own}
+        return cls(**written_columns(settings, own), **rest)
 
     def describe(self) -> dict[str, Any]:
         """Names, bounds and settings, for a study."""

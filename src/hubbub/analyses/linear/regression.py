@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from hubbub.analyses.linear.ranges import parse_ranges
 from hubbub.arrays import Floats
 from hubbub.errors import InvalidInput, invalid
 from hubbub.privacy import PrivacyReport
@@ -81,6 +82,22 @@ class RegressionColumns:
     def ranges(self) -> Floats:
         """(d + 1, 2): the bounds of features and target."""
         return np.array([*self.x_bound, self.y_bound], dtype=np.float64)
+
+
+def written_columns(settings: Mapping[str, Any], own: set[str], bounded: bool = True) -> dict[str, Any]:
+    """Names and bounds from study.toml; refuses entries that are neither these nor the analysis's `own`."""
+    known = {"features", "target", "x_bound", "y_bound", *own}
+    if unknown := sorted(set(settings) - known):
+        raise invalid("analysis", f"made of {', '.join(sorted(known))}", unknown[0], "check the spelling")
+    if not isinstance(settings.get("features", []), list):
+        raise InvalidInput("features must be a list of names, got another; see `hubbub study create --help`")
+    try:
+        features, target = [str(name) for name in settings["features"]], str(settings["target"])
+        (y_bound,) = parse_ranges(str(settings["y_bound"]), [target], "y_bound")
+        x_bound = tuple(parse_ranges(str(settings["x_bound"]), features)) if bounded else ()
+    except KeyError as error:
+        raise InvalidInput(f"analysis must have the entry {error.args[0]}, got none; add it to the study") from None
+    return {"features": tuple(features), "target": target, "y_bound": y_bound, "x_bound": x_bound}
 
 
 def checked_positive(field: str, value: object) -> float:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class CreateOptions:
     """The arguments and options of `hubbub study create`."""
 
-    source: Annotated[Path, Parameter(help="TOML file: who takes part, the budget, the model.")]
+    source: Annotated[Path, Parameter(help="TOML file: who takes part, the budget, the analysis.")]
     _: KW_ONLY
     key: Annotated[Path | None, Parameter(help="Sign with this key, from `hubbub study key` [default: a new one].")] = (
         None
@@ -56,8 +56,20 @@ def create(options: CreateOptions) -> None:
         colluders = 0
         computes = ["https://a.example:8443", "https://b.example:8443", "https://c.example:8443"]
         parties = { hospital-1 = 400, hospital-2 = 250, registry = 1200 }
-        model = { features = ["age", "salt"], target = "pressure", x_bound = "age=0:110,salt=0:40", y_bound = "60:220" }
         results = "analyst"   # who is served the sums; "public" if left out
+
+        [analysis]
+        kind = "linear"       # or bernoulli, categorical, gaussian, poisson, logistic, mixture, ...
+        features = ["age", "salt"]
+        target = "pressure"
+        x_bound = "age=0:110,salt=0:40"
+        y_bound = "60:220"
+
+    The other entries of [analysis] are the settings of its kind, for example
+
+        [analysis]
+        kind = "bernoulli"
+        column = "smokes"
     """
     run(options)
 
@@ -70,7 +82,8 @@ def run(options: CreateOptions) -> None:
         from hubbub.service.wire.canonical import sign_record
         from hubbub.service.wire.fingerprints import fingerprints
         from hubbub.service.wire.signing import SigningKey
-    from hubbub.cli.study.source import read_parties, read_plan, read_population, read_seconds, read_toml
+    from hubbub.analyses.replay import Replay, written_analysis
+    from hubbub.cli.study.source import read_noise, read_parties, read_population, read_scheme, read_seconds, read_toml
     from hubbub.privacy import Budget
 
     source, key_file = options.source, options.key
@@ -81,12 +94,13 @@ def run(options: CreateOptions) -> None:
         if file.exists():
             raise invalid("out", "a new file", file, "name another, or move the old study away")
     samples = read_parties(content)
-    population, seconds, plan = read_population(content, samples), read_seconds(content), read_plan(content["model"])
-    web = web_to(options.authority)
+    population, seconds, noise = read_population(content, samples), read_seconds(content), read_noise(content)
+    analysis, budget = written_analysis(content["analysis"]), Budget(content["epsilon"], content["delta"])
+    _ = Replay.of(analysis.describe(), budget, population, noise).plan  # refuses what cannot be planned
+    computes = _computes(content["computes"], web_to(options.authority))
     study = new_study(
-        content["title"], _computes(content["computes"], web), population,
-        Budget(content["epsilon"], content["delta"]), key, seconds=seconds,
-        model=plan.content(), results=content.get("results", "public"),
+        content["title"], computes, population, budget, key, seconds=seconds, analysis=analysis.describe(),
+        secure_sum=read_scheme(content, len(computes)), noise=noise, results=content.get("results", "public"),
     )  # fmt: skip
     if key_file is None:
         write_secret(key_path, {"sign": key.data.hex()})

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from hubbub.cli.options import Authority, Json, ModelOut, ReleaseOut, StudyFile
 from hubbub.cli.output import check_writable, console, print_json
 from hubbub.cli.study.access import as_reader
-from hubbub.cli.study.rounds import regression_of, releases
+from hubbub.cli.study.rounds import releases, replay_of
 from hubbub.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from hubbub.protocols import Result
 
 
 @Parameter(name="*")
@@ -41,25 +44,30 @@ def result(options: ResultOptions) -> None:
 
 def run(options: ResultOptions) -> None:
     """Print the posterior and the privacy report, from what the Computes released."""
-    from hubbub.analyses.linear.stored import INTERVALS, StoredModel
-    from hubbub.cli.model import print_model
+    from hubbub.cli.model import print_result
 
-    out, release = options.out, options.release
-    check_writable("--out", out, endings=(".json",))
-    check_writable("--release", release, endings=(".json",))
+    check_writable("--out", options.out, endings=(".json",))
+    check_writable("--release", options.release, endings=(".json",))
     analyst = as_reader(options.file, options.key, options.authority)
     study, done = analyst.study, releases(analyst)
-    plan, budget = regression_of(study)
-    if (following := plan.next_round(budget, study.population.n, done)) is not None:
+    replay = replay_of(study)
+    if (following := replay.next_round(done)) is not None:
         raise InvalidInput(f"study must have released all its rounds, got {len(done)}; {following.label} is next")
-    found, report = plan.result(budget, study.population.n, done)
-    stored = StoredModel(list(plan.features), plan.target, found.posterior(), report.as_dict(), INTERVALS["auto"])
-    if out is not None:
-        stored.save(out)
-    if release is not None:
-        found.save(release)
+    found = replay.result(done)
+    _write(found, options)
     if options.json:
-        print_json({"study": study.id, **stored.summary(), "n": done[-1].n, "privacy": report.as_dict()})
+        print_json({"study": study.id, **found.as_dict(), "privacy": found.privacy.as_dict()})
         return
-    print_model(stored)
-    console.print(str(report), markup=False)
+    print_result(found)
+    console.print(str(found.privacy), markup=False)
+
+
+def _write(found: Result, options: ResultOptions) -> None:
+    """Write the files that were asked for, or refuse those that this analysis does not have."""
+    files = found.files()
+    for name, path in (("out", options.out), ("release", options.release)):
+        if path is None:
+            continue
+        if name not in files:
+            raise InvalidInput(f"--{name} must be left out for this analysis, got {path}; use --json for its result")
+        files[name](path)

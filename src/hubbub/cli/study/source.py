@@ -8,16 +8,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from hubbub.cli.table import parse_ranges
 from hubbub.errors import InvalidInput, invalid, whole
-from hubbub.estimators.staged import RegressionPlan
-from hubbub.privacy import Population, covered
+from hubbub.privacy import MECHANISMS, Population, covered
+from hubbub.protocols import SecureSum
+from hubbub.securesum import SECURE_SUMS
 
 _FIELDS = {
     "title", "clients", "tolerate", "dropouts", "colluders", "unit", "epsilon", "delta", "days", "computes", "parties",
-    "model", "results",
+    "analysis", "results", "noise", "sum",
 }  # fmt: skip
-_MODEL = {"features", "target", "x_bound", "x_norm", "y_bound", "intercept"}
 _MOST_DAYS = 3650
 
 
@@ -29,9 +28,11 @@ def read_toml(source: Path) -> dict[str, Any]:
         raise InvalidInput(f"study must be readable, got study={source}: {error.strerror}; check the path") from None
     except ValueError as error:
         raise InvalidInput(f"study must be TOML, got study={source}: {error}; correct that line") from None
+    if "model" in content:
+        raise InvalidInput('study must have [analysis] with kind = "linear" in place of model, got model; rename it')
     if unknown := sorted(set(content) - _FIELDS):
         raise invalid("study", f"made of {', '.join(sorted(_FIELDS))}", unknown[0], "check the spelling")
-    for name in ("title", "epsilon", "delta", "computes", "model"):
+    for name in ("title", "epsilon", "delta", "computes", "analysis"):
         if name not in content:
             raise InvalidInput(f"study must have the entry {name}, got none in {source}; add it")
     return content
@@ -70,19 +71,19 @@ def read_seconds(content: Mapping[str, Any]) -> float:
     return 86400.0 * float(days)
 
 
-def read_plan(model: Any) -> RegressionPlan:
-    """Return the regression that the study computes."""
-    if not isinstance(model, dict) or not isinstance(model.get("features", []), list):
-        raise InvalidInput(
-            "model must be a table with a list of features, got another; see `hubbub study create --help`"
-        )
-    if unknown := sorted(set(model) - _MODEL):
-        raise invalid("model", f"made of {', '.join(sorted(_MODEL))}", unknown[0], "check the spelling")
-    try:
-        features, target = [str(name) for name in model["features"]], str(model["target"])
-        (y_bound,) = parse_ranges(str(model["y_bound"]), [target], "y_bound")
-        norm = model.get("x_norm")
-        x_bound = () if norm is not None else tuple(parse_ranges(str(model["x_bound"]), features))
-        return RegressionPlan(tuple(features), target, y_bound, x_bound, norm, bool(model.get("intercept", True)))
-    except KeyError as error:
-        raise InvalidInput(f"model must have the entry {error.args[0]}, got none; add it to the study") from None
+def read_noise(content: Mapping[str, Any]) -> str:
+    """Return the name of the law of noise: `[noise] mechanism = "gaussian"`, which is the default."""
+    entries = content.get("noise", {})
+    if not isinstance(entries, dict) or set(entries) - {"mechanism"}:
+        raise invalid("noise", 'a table such as { mechanism = "gaussian" }', entries, "name the mechanism")
+    name = entries.get("mechanism", "gaussian")
+    MECHANISMS.find(name)
+    return str(name)
+
+
+def read_scheme(content: Mapping[str, Any], computes: int) -> SecureSum:
+    """Return how sums are kept secret: `[sum] scheme = "additive"`, which is the default, with the scheme's numbers."""
+    entries = content.get("sum", {"scheme": "additive"})
+    if not isinstance(entries, dict) or not isinstance(entries.get("scheme"), str):
+        raise invalid("sum", 'a table such as { scheme = "additive" }', entries, "name the scheme")
+    return SECURE_SUMS.build({"computes": computes, **entries})

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from hubbub.arrays import Floats, Words, number_rows
 from hubbub.engines.local.pool import POOL, NotForWorkers, Slice, Tick, cores
 from hubbub.engines.local.worker import MOST_SUMS, SLOT_WORDS
-from hubbub.engines.settings import ONE_PROCESS
 from hubbub.errors import InvalidInput, invalid, whole
 from hubbub.privacy import Population, Unit, covered
 from hubbub.protocols import Engine, Release, RoundSpec, SecureSum
@@ -31,6 +30,7 @@ from hubbub.roles import (
     share_out,
 )
 from hubbub.securesum import Additive, Masks, PrivateKey, SuiteName, check_suite, clients_at_once
+from hubbub.settings import ONE_PROCESS
 from hubbub.statistics import warn_outside
 
 _ONE_SLICE = 1 << 19  # words of all vectors together, up to which one slice and one stream serve the whole round
@@ -81,8 +81,6 @@ class LocalEngine(Engine):
     _randomness: Randomness = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if self.secure_sum is None:
-            object.__setattr__(self, "secure_sum", Additive(self.computes, self.shares))
         object.__setattr__(self, "computes", self.scheme.computes)
         covered(self.tolerate, self.dropouts, self.colluding)
         whole("holds", self.holds, 1, "a client holds one sample at least")
@@ -102,8 +100,7 @@ class LocalEngine(Engine):
     @property
     def scheme(self) -> SecureSum:
         """How sums are kept secret."""
-        assert self.secure_sum is not None  # as __post_init__ has seen to
-        return self.secure_sum
+        return Additive(self.computes, self.shares) if self.secure_sum is None else self.secure_sum
 
     def hold(self, rows: Any) -> Floats:
         """An array, as it is."""
@@ -159,24 +156,27 @@ class LocalEngine(Engine):
 
     def compute_sums(self, plan: RoundPlan, rows: Floats) -> Words:
         """(M, length): what each Compute adds up. A slice of clients at a time, so memory stays bounded."""
-        sums, outside = self._sums_of_workers(plan, rows) or self._sums(plan, rows)
+        sums, outside = self._sums_of_workers(plan, rows) or self._sums_here(plan, rows)
         warn_outside("rows", plan.statistic, outside.number, rows.shape[0], outside.first)
         return sums
 
     def _sums_of_workers(self, plan: RoundPlan, rows: Floats) -> tuple[Words, Outside] | None:
         """By worker processes; None where they are not worth their while, or cannot know the statistic."""
-        count = self._worker_count(plan, rows)
-        if count == 1:
+        count = self.workers or cores()
+        size, words = max(rows.shape[1], plan.dimension), rows.shape[0] * plan.dimension
+        too_long = self.holds * size > SLOT_WORDS or self.scheme.empty(plan.dimension).size * self.computes > MOST_SUMS
+        if count == 1 or words <= _ONE_SLICE or too_long or self.colluders or plan.statistic.at_once:
+            return None
+        if words * self.computes < (_WORTH_SENDING if POOL.warm(count) else _WORTH_STARTING):
             return None
         try:
             return POOL.use(
-                count,
-                lambda workers: workers.sums(plan, rows, self._slices(plan, rows), self.scheme, self._tick),
+                count, lambda workers: workers.sums(plan, rows, self._slices(plan, rows), self.scheme, self._tick)
             )
         except NotForWorkers:
             return None
 
-    def _sums(self, plan: RoundPlan, rows: Floats) -> tuple[Words, Outside]:
+    def _sums_here(self, plan: RoundPlan, rows: Floats) -> tuple[Words, Outside]:
         """In this process."""
         silent = np.zeros(plan.population.clients, dtype=bool)
         silent[list(self.colluders)] = True
@@ -223,32 +223,18 @@ class LocalEngine(Engine):
         if (count := self.workers or cores()) > 1:
             POOL.use(count, lambda _: None)
 
-    def _worker_count(self, plan: RoundPlan, rows: Floats) -> int:
-        """How many processes are worth their while for this round; 1 is this one."""
-        count = self.workers or cores()
-        words = rows.shape[0] * plan.dimension * self.computes
-        one_slice = rows.shape[0] * plan.dimension <= _ONE_SLICE
-        too_long = (
-            self.holds * max(rows.shape[1], plan.dimension) > SLOT_WORDS or plan.dimension * self.computes > MOST_SUMS
-        )
-        if count == 1 or one_slice or too_long or self.colluders or plan.statistic.at_once:
-            return 1
-        return count if words >= (_WORTH_SENDING if POOL.warm(count) else _WORTH_STARTING) else 1
-
     def _slice_size(self, plan: RoundPlan, rows: Floats) -> int:
         """Rows in a slice, those of whole clients: all of them in a small round."""
-        return -(-self._rows_in_slice(plan, rows) // self.holds) * self.holds
-
-    def _rows_in_slice(self, plan: RoundPlan, rows: Floats) -> int:
-        clients = int(rows.shape[0])
-        words = clients * plan.dimension
-        if (block := plan.statistic.at_once) is not None:
-            return min(block, clients)
-        if words <= _ONE_SLICE:
-            return clients
-        wanted = max(words // _SLICES, _LEAST_SLICE) // plan.dimension
-        size = max(1, min(wanted, SLOT_WORDS // max(plan.dimension, int(rows.shape[1]))))
-        return max(size // clients_at_once(plan.dimension), 1) * min(clients_at_once(plan.dimension), size)
+        clients, words = int(rows.shape[0]), int(rows.shape[0]) * plan.dimension
+        if plan.statistic.at_once is not None:
+            size = min(plan.statistic.at_once, clients)
+        elif words <= _ONE_SLICE:
+            size = clients
+        else:
+            wanted = max(words // _SLICES, _LEAST_SLICE) // plan.dimension
+            size = max(1, min(wanted, SLOT_WORDS // max(plan.dimension, int(rows.shape[1]))))
+            size = max(size // clients_at_once(plan.dimension), 1) * min(clients_at_once(plan.dimension), size)
+        return -(-size // self.holds) * self.holds
 
     def _slices(self, plan: RoundPlan, rows: Floats) -> Iterator[tuple[Slice, bytes | None]]:
         """Slices of clients, each with the key of its own stream: the same whatever the number of workers."""

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from hubbub.arrays import Floats, Words, number_rows
-from hubbub.engines.settings import ONE_CLUSTER
 from hubbub.engines.spark.session import Progress, spark_session, watched
 from hubbub.engines.spark.table import SparkTable
 from hubbub.engines.spark.task import SCHEMA, Record, ShareOut, added, as_batch, records_of
@@ -17,6 +16,7 @@ from hubbub.protocols import Engine, Release, RoundSpec, SecureSum
 from hubbub.randomness import Randomness
 from hubbub.roles import RoundPlan, Turnout, check_turnout, decode_release, settle_round
 from hubbub.securesum import Additive, Masks
+from hubbub.settings import ONE_CLUSTER
 from hubbub.statistics import warn_outside
 
 if TYPE_CHECKING:
@@ -56,8 +56,6 @@ class SparkEngine(Engine):
     _randomness: Randomness = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if self.secure_sum is None:
-            object.__setattr__(self, "secure_sum", Additive(self.computes, self.shares))
         object.__setattr__(self, "computes", self.scheme.computes)
         covered(self.tolerate, self.dropouts, self.colluding)
         if self.partitions is not None:
@@ -71,8 +69,7 @@ class SparkEngine(Engine):
     @property
     def scheme(self) -> SecureSum:
         """How sums are kept secret."""
-        assert self.secure_sum is not None  # as __post_init__ has seen to
-        return self.secure_sum
+        return Additive(self.computes, self.shares) if self.secure_sum is None else self.secure_sum
 
     def hold(self, rows: Any) -> SparkTable:
         """A SparkTable as it is; a DataFrame or an RDD of blocks as one; an array as blocks in the cluster's memory."""
@@ -171,7 +168,8 @@ def only_record(records: DataFrame) -> Record:
     rows = records.collect()
     if len(rows) != 1:
         raise HubbubError(f"Spark must hand over one record, got {len(rows)}; nothing was released")
-    return Record.of(bytes(rows[0].words), rows[0].clients, rows[0].problem, rows[0].outside)
+    row = rows[0]
+    return Record.of(bytes(row.words), row.clients, row.problem, row.outside, bytes(row.counts))
 
 
 def summed(records: DataFrame, scheme: SecureSum) -> DataFrame:

@@ -1,6 +1,7 @@
 """One Compute's own sum, on Spark: its stored reports are opened and added in the workers.
 
-The result is the ComputeSum of `roles.release`, word for word. What a report must be is decided by `roles.accept`.
+The result is the ComputeSum of `roles.release`, word for word. What a report and a roster must be is decided by the
+same steps of `roles/compute.py`.
 """
 
 from __future__ import annotations
@@ -18,17 +19,27 @@ from hubbub.arrays import Words
 from hubbub.engines.spark.engine import only_record, summed
 from hubbub.engines.spark.session import Progress, one_line, place_of, spark_errors, spark_session, watched
 from hubbub.engines.spark.task import SCHEMA, Record, as_batch
-from hubbub.errors import InvalidInput, MalformedMessage, ReportRejected, RoundRefused, invalid
-from hubbub.roles import Compute, ComputeSum, Roster, Study, Turnout, accept, check_turnout, roster_digest
-from hubbub.securesum import PrivateKey, decode_report, pack
+from hubbub.errors import InvalidInput, ReportRejected, RoundRefused, invalid
+from hubbub.roles import (
+    Compute,
+    ComputeSum,
+    Roster,
+    Study,
+    Turnout,
+    check_roster,
+    compute_sum,
+    open_report,
+    read_report,
+    read_roster,
+)
+from hubbub.securesum import PrivateKey
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 REASONS = ("wrong-study", "wrong-round", "wrong-recipient", "cannot-open", "malformed", "other")
-"""Why reports are rejected, as counted; the codes are those of `roles.accept`."""
+"""Why reports are rejected, as counted; the codes are those of the roles."""
 _MARKS = 2  # words of a client's mark
-_EXTRA = _MARKS + len(REASONS)
 _BATCH_BYTES = 1 << 25  # of reports that one worker holds at a time
 _MOST_BATCH = 4096
 
@@ -37,41 +48,31 @@ _MOST_BATCH = 4096
 class OpenAndAdd:
     """The Compute's road over one partition of reports: open, check, add. Sent to the workers with the Compute's key.
 
-    The record's words are the sum, then the sum of the clients' marks, then how many reports were rejected and why.
+    The record's words are the sum. Its counts are the sum of the marks, then how many reports were rejected and
+    why.
     """
 
-    study: Study
-    round: int
-    compute: int
-    key: PrivateKey = field(repr=False)
+    compute: Compute
     marking: bytes = field(repr=False)
 
     def record(self, reports: Iterable[bytes]) -> Record:
         """The sum over one partition."""
-        dimension = self.study.plan(self.round).dimension
-        total = np.zeros(dimension + _EXTRA, dtype=np.uint64)
-        sums, marks, rejected = np.split(total, [dimension, dimension + _MARKS])
-        clients = 0
+        study = self.compute.study
+        scheme, clients = study.secure_sum, 0
+        total = scheme.empty(study.plan(self.compute.round).dimension)
+        counts = np.zeros(_MARKS + len(REASONS), dtype=np.uint64)
+        marks, rejected = np.split(counts, [_MARKS])
         for data in reports:
             try:
-                client, words = self._opened(data)
+                report = read_report(self.compute, data)
+                share = open_report(self.compute, report)
             except ReportRejected as error:
                 rejected[REASONS.index(error.reason if error.reason in REASONS else "other")] += np.uint64(1)
                 continue
-            sums += words
-            marks += mark(client, self.marking)
+            scheme.accumulate(total, share)
+            marks += mark(report.client, self.marking)
             clients += 1
-        return Record(total, clients)
-
-    def _opened(self, data: bytes) -> tuple[str, Words]:
-        try:
-            report = decode_report(data)
-        except MalformedMessage as error:
-            raise ReportRejected("malformed", str(error)) from None
-        state, rejected = accept(Compute(self.study, self.round, self.compute, self.key), [report])
-        if rejected:
-            raise rejected[0]
-        return report.client, state.held[report.client].expand()
+        return Record(total, clients, counts=counts)
 
 
 def sum_reports(
@@ -93,56 +94,45 @@ def sum_reports(
     """
     if study.population.largest > 1:
         raise invalid("largest", "1, a sample a client, on Spark", study.population.largest, "let the node add it up")
-    marking = os.urandom(32)
-    if isinstance(roster, tuple):
-        called = _called(study, number, roster, marking)
-    else:
-        with watched(roster.sparkSession, progress):
-            called = _called_in_spark(study, number, roster, marking)
+    mine, marking = Compute(study, number, compute, key), os.urandom(32)
+    called = _called(mine, roster, marking, progress)
     own = _own_session(spark_session(session), study.plan(number).dimension)
-    task = OpenAndAdd(study, number, compute, key, marking)
+    reports = _opened_reports(_wanted(_stored(own, path), roster), OpenAndAdd(mine, marking))
     with watched(own, progress):
-        record = only_record(summed(_opened_reports(_wanted(_stored(own, path), roster), task)))
+        record = only_record(summed(reports, study.secure_sum))
     _check_added(record, called)
-    return ComputeSum(
-        study.digest,
-        number,
-        compute,
-        called.digest,
-        Turnout(called.clients, called.clients),
-        record.words[:-_EXTRA].copy(),
-    )
+    return compute_sum(mine, called.digest, Turnout(called.clients, called.clients), record.words.copy())
 
 
 @dataclass(frozen=True)
 class _Called:
-    """What is to be compared with a roster: how many clients, the sum of their marks, and the digest."""
+    """What is to be compared with a roster: how many clients, the digest, and the sum of their marks."""
 
     clients: int
-    marks: Words
     digest: bytes
+    marks: Words
 
 
-def _called(study: Study, number: int, roster: Roster, marking: bytes) -> _Called:
-    check_turnout(study.population, len(set(roster)))
-    if len(set(roster)) != len(roster):
-        raise RoundRefused("unknown-client", "roster must hold distinct clients, got some twice; agree on it again")
-    return _Called(len(roster), _marks(roster, marking), roster_digest(study, number, roster))
+def _called(compute: Compute, roster: Roster | DataFrame, marking: bytes, progress: Progress | None) -> _Called:
+    """The roster as it is to be found in the sum; refuses one that names a client twice or lacks too many."""
+    if isinstance(roster, tuple):
+        check_roster(compute.study, roster)
+        return _read(compute, sorted(roster), marking)
+    with watched(roster.sparkSession, progress):
+        names = roster.select("client").sort("client")  # by bytes, which is the order of `sorted`
+        return _read(compute, (row.client for row in names.toLocalIterator(prefetchPartitions=True)), marking)
 
 
-def _called_in_spark(study: Study, number: int, roster: DataFrame, marking: bytes) -> _Called:
-    """The same for a DataFrame: the names pass through here one after the other, and none is kept."""
-    names = roster.select("client").sort("client")  # by bytes, which is the order of `sorted`
-    clients, last, marks = 0, None, np.zeros(_MARKS, dtype=np.uint64)
-    digest = hashlib.sha256(pack(study.digest, number.to_bytes(4, "big")))
-    for row in names.toLocalIterator(prefetchPartitions=True):
-        if row.client == last:
-            raise RoundRefused("unknown-client", "roster must hold distinct clients, got some twice; agree on it again")
-        digest.update(pack(row.client.encode()))
-        marks += mark(row.client, marking)
-        clients, last = clients + 1, row.client
-    check_turnout(study.population, clients)
-    return _Called(clients, marks, digest.digest())
+def _read(compute: Compute, clients: Iterable[str], marking: bytes) -> _Called:
+    """From names in sorted order, which pass through here one after the other; none is kept."""
+    marks = np.zeros(_MARKS, dtype=np.uint64)
+
+    def marked() -> Iterator[str]:
+        for client in clients:
+            marks[:] += mark(client, marking)
+            yield client
+
+    return _Called(*read_roster(compute.study, compute.round, marked()), marks)
 
 
 def mark(client: str, marking: bytes) -> Words:
@@ -154,16 +144,9 @@ def mark(client: str, marking: bytes) -> Words:
     return np.frombuffer(hashlib.blake2b(client.encode(), digest_size=8 * _MARKS, key=marking).digest(), dtype="<u8")
 
 
-def _marks(clients: Iterable[str], marking: bytes) -> Words:
-    total = np.zeros(_MARKS, dtype=np.uint64)
-    for client in clients:
-        total += mark(client, marking)
-    return total
-
-
 def _check_added(record: Record, called: _Called) -> None:
     """The clients that were added are those of the roster, each once."""
-    found, rejected = np.split(record.words[-_EXTRA:], [_MARKS])
+    found, rejected = np.split(record.counts, [_MARKS])
     if record.clients == called.clients and (found == called.marks).all():
         return
     why = ", ".join(f"{count} {reason}" for count, reason in zip(rejected, REASONS, strict=True) if count)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,11 +19,11 @@ from hubbub.protocols import SecureSum
 from hubbub.randomness import Randomness
 from hubbub.roles import RoundPlan, share_out
 
-SCHEMA = "part bigint, words binary, clients bigint, problem string, outside bigint"
-"""A record as a row: where it was made, its words, how many clients are in them, or why there are none; and how many
-of these clients count as zero, because their sample is outside the domain."""
+SCHEMA = "part bigint, words binary, clients bigint, problem string, outside bigint, counts binary"
+"""A record as a row: where it was made, its words, how many clients are in them, or why there are none; how many of
+these clients count as zero, because their sample is outside the domain; and the counts that go with them."""
 
-Row = tuple[int, bytes, int, str | None, int]
+Row = tuple[int, bytes, int, str | None, int, bytes]
 
 
 @dataclass(frozen=True)
@@ -31,18 +31,22 @@ class Record:
     """What one task hands on: words to be added up, or the first problem that was met."""
 
     words: Words = field(repr=False)
+    """Sums of shares, which the secure sum merges in its own way."""
     clients: int
     problem: str | None = None
     outside: int = 0
+    counts: Words = field(default_factory=lambda: np.zeros(0, dtype=np.uint64), repr=False)
+    """Numbers beside the shares, which are added in Z/2^64 whatever the scheme; none where the task counts nothing."""
 
     def row(self, part: int) -> Row:
         """The values of SCHEMA."""
-        return part, self.words.tobytes(), self.clients, self.problem, self.outside
+        return part, self.words.tobytes(), self.clients, self.problem, self.outside, self.counts.tobytes()
 
     @classmethod
-    def of(cls, words: bytes, clients: int, problem: str | None, outside: int) -> Record:
+    def of(cls, words: bytes, clients: int, problem: str | None, outside: int, counts: bytes) -> Record:
         """Back from a row's values."""
-        return cls(np.frombuffer(words, dtype=np.uint64), clients, problem, outside)
+        sums, beside = np.frombuffer(words, dtype=np.uint64), np.frombuffer(counts, dtype=np.uint64)
+        return cls(sums, clients, problem, outside, beside)
 
 
 @dataclass(frozen=True)
@@ -78,18 +82,23 @@ class ShareOut:
 
 def added(records: Iterable[Record], scheme: SecureSum) -> Record | None:
     """All records as one, or None where there are none; one problem is enough to spoil the whole."""
-    total: Words | None = None
-    clients, zeros, problem = 0, 0, None
+    total: Record | None = None
     for record in records:
-        problem = problem or record.problem
-        clients, zeros = clients + record.clients, zeros + record.outside
-        if problem is not None:
-            total, clients, zeros = np.zeros(0, dtype=np.uint64), 0, 0
-        elif total is None:
-            total = record.words.copy()
-        else:
-            scheme.merge(total, record.words)
-    return None if total is None else Record(total, clients, problem, zeros)
+        if total is None:
+            total = replace(record, words=record.words.copy())
+        elif total.problem is None:
+            total = _together(total, record, scheme)
+    return total
+
+
+def _together(total: Record, record: Record, scheme: SecureSum) -> Record:
+    """Both as one; the words of the first are overwritten."""
+    if record.problem is not None:
+        return record
+    scheme.merge(total.words, record.words)
+    return Record(
+        total.words, total.clients + record.clients, None, total.outside + record.outside, total.counts + record.counts
+    )
 
 
 def array_blocks(blocks: Iterable[object], columns: int) -> Iterator[Floats]:
@@ -144,7 +153,7 @@ def records_of(batches: Iterable[Any]) -> Iterator[Record]:
     """The records in Arrow batches of SCHEMA."""
     for batch in batches:
         for row in batch.to_pylist():
-            yield Record.of(row["words"], row["clients"], row["problem"], row["outside"])
+            yield Record.of(row["words"], row["clients"], row["problem"], row["outside"], row["counts"])
 
 
 def as_batch(part: int, record: Record) -> Any:
@@ -153,7 +162,7 @@ def as_batch(part: int, record: Record) -> Any:
 
     fields = [
         ("part", pa.int64()), ("words", pa.binary()), ("clients", pa.int64()), ("problem", pa.string()),
-        ("outside", pa.int64()),
+        ("outside", pa.int64()), ("counts", pa.binary()),
     ]  # fmt: skip
     columns = [pa.array([value], kind) for value, (_, kind) in zip(record.row(part), fields, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))

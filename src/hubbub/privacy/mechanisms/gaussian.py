@@ -33,7 +33,7 @@ NOISE_TAIL = 10.0  # no draw of the generator lies further out than 9.35 standar
 
 
 @dataclass(frozen=True)
-class Gaussian(Mechanism):
+class GaussianMechanism(Mechanism):
     """Normal noise of `noise_multiplier` sensitivities (replace-one, L2), shared among the clients."""
 
     noise_multiplier: float = 1.0
@@ -42,16 +42,18 @@ class Gaussian(Mechanism):
         if not (math.isfinite(self.noise_multiplier) and self.noise_multiplier >= 0):
             raise invalid("noise_multiplier", "finite and >= 0", self.noise_multiplier, "derive it from a budget")
 
-    def within(self, budget: Budget, weights: Sequence[float], probability: float = 1.0) -> tuple[Gaussian, ...]:
+    def within(
+        self, budget: Budget, weights: Sequence[float], probability: float = 1.0
+    ) -> tuple[GaussianMechanism, ...]:
         """Solved for the composition of all rounds, never by dividing epsilon and delta.
 
         Where samples select themselves the rounds must have equal weights.
         """
         if probability == 1:
-            return tuple(Gaussian(multiplier) for multiplier in shared_multipliers(budget, weights))
+            return tuple(GaussianMechanism(multiplier) for multiplier in shared_multipliers(budget, weights))
         if len(set(weights)) != 1:
             raise invalid("weights", "equal where samples select themselves", list(weights)[:3], "use equal ones")
-        return (Gaussian(sampled_multiplier(budget, probability, len(weights))),) * len(weights)
+        return (GaussianMechanism(sampled_multiplier(budget, probability, len(weights))),) * len(weights)
 
     def event(self, probability: float = 1.0) -> GaussianEvent | SampledGaussianEvent:
         """One Gaussian event; a sampled one where samples select themselves."""
@@ -74,9 +76,17 @@ class Gaussian(Mechanism):
         """On a grid that somebody else has chosen, unchecked."""
         return GaussianNoise(self.noise_multiplier, sensitivity_on_grid(statistic, grid, population), population, grid)
 
+    @property
+    def reservation(self) -> str:
+        """Draws are doubles."""
+        return (
+            "noise is drawn in double precision and then rounded to the grid: the figures are those of the ideal "
+            "Gaussian mechanism"
+        )
+
     def describe(self) -> dict[str, object]:
         """Name and multiplier, for the round's record."""
-        return {"mechanism": NAME, "noise_multiplier": self.noise_multiplier}
+        return {"mechanism": NAME, "noise_multiplier": float(self.noise_multiplier)}
 
     @classmethod
     def of(cls, description: Description) -> Self:
@@ -101,7 +111,7 @@ class GaussianNoise(RoundNoise):
     grid: Grid
 
     def __post_init__(self) -> None:
-        Gaussian(self.noise_multiplier)
+        GaussianMechanism(self.noise_multiplier)
         if not (math.isfinite(self.sensitivity) and self.sensitivity > 0):
             raise invalid("sensitivity", "positive and finite", self.sensitivity, "take it from the statistic")
 
@@ -176,7 +186,7 @@ class GaussianNoise(RoundNoise):
 
 def gaussian_round(statistic: Statistic, noise_multiplier: float, label: str = "sum", steps: Steps = ()) -> RoundSpec:
     """A round by itself, with so many sensitivities of Gaussian noise."""
-    return RoundSpec(label, statistic, Gaussian(noise_multiplier), steps)
+    return RoundSpec(label, statistic, GaussianMechanism(noise_multiplier), steps)
 
 
 def sensitivity_on_grid(statistic: Statistic, grid: Grid, population: Population) -> float:

@@ -11,10 +11,11 @@ from typing import Any
 
 from hubbub.errors import InvalidInput, PerhapsReleased, RoundRefused
 from hubbub.privacy import Budget, Population, Release
+from hubbub.protocols import RoundSpec, SecureSum, Setting
 from hubbub.randomness import Randomness
-from hubbub.roles import combine_sums, decode_release, plan_round
+from hubbub.roles import combine_sums, decode_release, settle_round
 from hubbub.securesum import PublicKey
-from hubbub.service.client.contributor import RoundStatus, rounds_of
+from hubbub.service.client.client import RoundStatus, rounds_of
 from hubbub.service.wire.canonical import digest, hexed, read_json, sign_record, stamp
 from hubbub.service.wire.endings import CloseRecord, SumRequestRecord
 from hubbub.service.wire.messages import decode_sum, token_digest, token_for
@@ -32,8 +33,7 @@ from hubbub.service.wire.records import (
 from hubbub.service.wire.refusals import unsigned
 from hubbub.service.wire.signing import KEY_BYTES, SigningKey
 from hubbub.service.wire.web import Unreachable, Web
-from hubbub.statistics import Statistic
-from hubbub.statistics.preparation import Steps
+from hubbub.settings import NETWORK
 
 _INVITED_AT_ONCE = 5000
 _SUM_HEAD = 10_000  # bytes around a sum's words; also enough for a problem in its place
@@ -69,21 +69,14 @@ class Analyst:
                 url = f"{compute.url}/v1/studies/{self.study.id}/clients"
                 self.web.post(url, sign_record(record, self.key))
 
-    def plan(
-        self,
-        number: int,
-        statistic: Statistic,
-        noise_multiplier: float,
-        label: str,
-        steps: Steps = (),
-        fraction_bits: int | None = None,
-    ) -> RoundRecord:
+    def plan(self, number: int, spec: RoundSpec, fraction_bits: int | None = None) -> RoundRecord:
         """A round of this study, with grid and noise settled."""
-        plan = plan_round(statistic, noise_multiplier, self.study.population, fraction_bits)
+        plan = settle_round(spec, self.study.population, fraction_bits)
         return RoundRecord(
-            study=digest(self.study), number=number, statistic=statistic.describe(),
-            fraction_bits=plan.grid.fraction_bits, noise_multiplier=float(noise_multiplier),
-            sigma_client=plan.mechanism.sigma_client, deadline=self.study.deadline, label=label, steps=tuple(steps),
+            study=digest(self.study), number=number, statistic=spec.statistic.describe(),
+            mechanism=spec.mechanism.describe(), fraction_bits=plan.noise.grid.fraction_bits,
+            sigma_client=plan.noise.sigma_client, deadline=self.study.deadline, label=spec.label,
+            steps=tuple(spec.steps),
         )  # fmt: skip
 
     def catch_up(self) -> list[RoundStatus]:
@@ -111,7 +104,7 @@ class Analyst:
         self._everywhere(f"rounds/{record.number}/close", self._end(record), least=1)
 
     def release(
-        self, record: RoundRecord, *, setting: str = "network", randomness: Randomness | None = None
+        self, record: RoundRecord, *, setting: Setting = NETWORK, randomness: Randomness | None = None
     ) -> Release:
         """Wait for the sums of all Computes, check them, and add them up.
 
@@ -125,7 +118,7 @@ class Analyst:
         ]
         words, present = combine_sums(role, record.number, sums)
         return decode_release(
-            role.plan(record.number), words, present, computes=role.computes, setting=setting,
+            role.plan(record.number), words, present, secure_sum=role.secure_sum, setting=setting,
             sealed=role.keys[0].suite, randomness=randomness or Randomness.system(),
         )  # fmt: skip
 
@@ -133,7 +126,8 @@ class Analyst:
         compute = self.study.computes[position]
         url = f"{compute.url}/v1/studies/{self.study.id}/rounds/{record.number}/sum"
         try:
-            most = 8 * record.checked(self.study).plan(record.number).dimension + _SUM_HEAD
+            role = record.checked(self.study)
+            most = 8 * role.secure_sum.empty(role.plan(record.number).dimension).size + _SUM_HEAD
             if self.study.results == "public":
                 return self.web.get(url, wait_for=_WAIT_FOR, most=most).content
             asked = SumRequestRecord(digest(self.study), digest(record), position, stamp(time.time()))
@@ -194,11 +188,14 @@ def new_study(
     analyst: SigningKey,
     *,
     seconds: float,
-    model: Mapping[str, Any] | None = None,
+    analysis: Mapping[str, Any] | None = None,
     results: Results = "public",
+    secure_sum: SecureSum | None = None,
+    noise: str = "gaussian",
 ) -> StudyRecord:
-    """A study that ends in so many seconds from now."""
+    """A study that ends in so many seconds from now; sums are shared additively among all Computes by default."""
     return StudyRecord(
         title, population, tuple(computes), budget, stamp(time.time() + seconds), analyst.public(),
-        dict(model or {}), os.urandom(8).hex(), results,
+        dict(analysis or {}), os.urandom(8).hex(), results, {} if secure_sum is None else secure_sum.describe(),
+        noise,
     )  # fmt: skip

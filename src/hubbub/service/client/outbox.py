@@ -15,18 +15,18 @@ from pathlib import Path
 from typing import Any
 
 from hubbub.errors import InvalidInput, invalid
-from hubbub.privacy import SampledGaussianEvent
+from hubbub.privacy import Event
 from hubbub.securesum import Session, pack
 from hubbub.securesum.wire.codec import unpack_all
+from hubbub.service.wire.charges import event_from, event_text
 from hubbub.service.wire.signing import SigningKey
 
-_VERSION = 2
+_VERSION = 3
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS identities (study TEXT, client TEXT, samples INTEGER NOT NULL, key BLOB NOT NULL,
                                        sessions BLOB NOT NULL, enrolled INTEGER NOT NULL, PRIMARY KEY (study, client));
 CREATE TABLE IF NOT EXISTS rounds (study TEXT, client TEXT, number INTEGER, digest BLOB NOT NULL,
-                                   noise_multiplier REAL NOT NULL, probability REAL NOT NULL,
-                                   PRIMARY KEY (study, client, number));
+                                   event TEXT NOT NULL, PRIMARY KEY (study, client, number));
 CREATE TABLE IF NOT EXISTS parcels (study TEXT, client TEXT, number INTEGER, compute INTEGER,
                                     body BLOB NOT NULL, sent INTEGER NOT NULL,
                                     PRIMARY KEY (study, client, number, compute));
@@ -127,10 +127,10 @@ class Outbox:
         """Remember that every Compute has confirmed."""
         self._run("UPDATE identities SET enrolled = 1 WHERE study = ? AND client = ?", (study, client))
 
-    def spent(self, study: str, client: str) -> dict[int, SampledGaussianEvent]:
+    def spent(self, study: str, client: str) -> dict[int, Event]:
         """What every round costs that the client has taken part in."""
-        query = "SELECT number, noise_multiplier, probability FROM rounds WHERE study = ? AND client = ?"
-        return {row[0]: SampledGaussianEvent(row[1], row[2]) for row in self._run(query, (study, client))}
+        query = "SELECT number, event FROM rounds WHERE study = ? AND client = ?"
+        return {number: event_from(event) for number, event in self._run(query, (study, client))}
 
     def answered(self, study: str, client: str) -> dict[int, bytes]:
         """The digest of every round that the client has made reports for."""
@@ -151,23 +151,15 @@ class Outbox:
         rows = self._run(query, (study, client, number))
         return [Parcel(compute, body, bool(sent)) for compute, body, sent in rows]
 
-    def put(
-        self,
-        study: str,
-        client: str,
-        number: int,
-        digest: bytes,
-        event: SampledGaussianEvent,
-        parcels: Sequence[Parcel],
-    ) -> None:
+    def put(self, study: str, client: str, number: int, digest: bytes, event: Event, parcels: Sequence[Parcel]) -> None:
         """Store all parcels of a round, or none: before any of them is sent."""
         rows = [(study, client, number, parcel.compute, parcel.body) for parcel in parcels]
         with self._lock:
             self._db.execute("PRAGMA synchronous=FULL")
             self._db.execute("BEGIN IMMEDIATE")
             try:
-                place, noise = (study, client, number), (event.noise_multiplier, event.probability)
-                self._db.execute("INSERT INTO rounds VALUES (?, ?, ?, ?, ?, ?)", (*place, digest, *noise))
+                fresh = (study, client, number, digest, event_text(event))
+                self._db.execute("INSERT INTO rounds VALUES (?, ?, ?, ?, ?)", fresh)
                 self._db.executemany("INSERT INTO parcels VALUES (?, ?, ?, ?, ?, 0)", rows)
                 self._db.execute("COMMIT")
             except BaseException:

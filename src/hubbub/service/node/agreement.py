@@ -6,17 +6,16 @@ a roster is signed once and kept, the agreed roster follows from the M signed on
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import numpy as np
 from sqlalchemy import Connection, Row, insert
 
-from hubbub.errors import CannotOpen, InvalidInput, MalformedMessage, RoundRefused
-from hubbub.roles import ComputeSum, Roster, Study, Turnout, add_shares, agree, roster_digest, turnout_of
-from hubbub.securesum import Context, decode_share
+from hubbub.errors import InvalidInput, ReportRejected, RoundRefused
+from hubbub.roles import Roster, Study, agree, open_share, roster_digest, sum_over, turnout_of
+from hubbub.securesum import Share
 from hubbub.service.node import store as db
 from hubbub.service.node import tables
 from hubbub.service.node.compute import Node, Receipt, check_analyst, known_study
@@ -46,6 +45,13 @@ class RoundView:
     def least(self) -> int:
         """K - D clients, fewer than which are refused."""
         return self.study.population.clients - self.study.population.dropouts
+
+    def by_all(self, computes: Collection[int]) -> bool:
+        """True where something has come from each Compute of the study: a round ends with the word of all of them.
+
+        That holds for every secure sum, also one whose total needs fewer sums than there are Computes.
+        """
+        return set(computes) == set(range(len(self.study.computes)))
 
 
 def view(connection: Connection, study_id: str, number: int) -> RoundView:
@@ -112,8 +118,8 @@ def receive_roster(
     record, event = _checked_roster(node, study_id, number, data), db.new_event()
     with node.store.write("roster-received") as connection:
         found = view(connection, study_id, number)
-        held = {row.compute: row.record for row in db.stored_rosters(connection, study_id, number)}
-        before = held.get(record.compute)
+        known = {row.compute: row.record for row in db.stored_rosters(connection, study_id, number)}
+        before = known.get(record.compute)
         if before is not None and digest(read_signed(before, RosterRecord)[0]) == digest(record):
             return Receipt(event, new=False)
         if before is None and record.compute != found.position:
@@ -186,9 +192,9 @@ def check_history(node: Node, study_id: str, signed: Iterable[bytes]) -> None:
 
 def settle(node: Node, study_id: str, number: int) -> State:
     """Take the round as far as what is in the store allows: closed -> agreed -> released, or refused."""
-    found, rosters, samples = _held(node, study_id, number)
+    found, rosters, samples = _stored(node, study_id, number)
     state: State = found.row.state
-    if state == "closed" and len(rosters) == len(found.study.computes):
+    if state == "closed" and found.by_all([row.compute for row in rosters]):
         state = _agree(node, found, rosters, samples)
     if state == "agreed" and _all_agree(node, found):
         state = _release(node, found, _common(found, rosters), samples)
@@ -197,12 +203,12 @@ def settle(node: Node, study_id: str, number: int) -> State:
 
 def too_few(node: Node, study_id: str, number: int) -> bool:
     """True where all rosters are here and leave too few clients."""
-    found, rosters, _ = _held(node, study_id, number)
-    complete = found.row.state == "closed" and len(rosters) == len(found.study.computes)
+    found, rosters, _ = _stored(node, study_id, number)
+    complete = found.row.state == "closed" and found.by_all([row.compute for row in rosters])
     return complete and isinstance(_common(found, rosters), RoundRefused)
 
 
-def _held(node: Node, study_id: str, number: int) -> tuple[RoundView, Sequence[Row[Any]], dict[str, int]]:
+def _stored(node: Node, study_id: str, number: int) -> tuple[RoundView, Sequence[Row[Any]], dict[str, int]]:
     with node.store.read() as connection:
         found = view(connection, study_id, number)
         rosters = db.stored_rosters(connection, study_id, number)
@@ -213,7 +219,7 @@ def _all_agree(node: Node, found: RoundView) -> bool:
     """True where every Compute has signed that it would release over what this one would: only then it does."""
     with node.store.read() as connection:
         signed = db.stored_agreements(connection, found.row.study, found.row.number)
-    if set(signed) != set(range(len(found.study.computes))):
+    if not found.by_all(signed):
         return False
     records = {place: read_signed(data, AgreementRecord)[0] for place, data in signed.items()}
     return all(record.compute == place and record.same(records[found.position]) for place, record in records.items())
@@ -257,12 +263,14 @@ def _release(node: Node, found: RoundView, roster: Roster | RoundRefused, sample
         refuse(node, study_id, number, "damaged", "the rosters held are not those agreed on; check the disk")
         return "refused"
     try:
-        turnout = turnout_of(roster, samples)
-        body = encode_sum(_sum(node, found, roster, turnout), node.keys.sign)
+        compute = node.known.round(study_id, number)
+        with node.store.read() as connection:
+            total = sum_over(compute, roster, samples, _shares(node, connection, found, set(roster)))
+        body = encode_sum(total, node.keys.sign)
     except KeyLost as lost:
         refuse(node, study_id, number, "key-lost", key_lost(lost))
         return "refused"
-    except (MalformedMessage, CannotOpen, KeyError) as error:
+    except (ReportRejected, RoundRefused, KeyError) as error:
         refuse(node, study_id, number, "damaged", f"a held report cannot be read again ({error}); check the disk")
         return "refused"
     with node.store.write("released") as connection:
@@ -271,31 +279,23 @@ def _release(node: Node, found: RoundView, roster: Roster | RoundRefused, sample
             connection.execute(insert(tables.sums).values(study=study_id, number=number, body=body))
             db.scrub(connection, study_id, number)
             db.write_audit(connection, now, "sum-released", study_id, number, event=db.new_event(),
-                           clients=turnout.clients)  # fmt: skip
+                           clients=total.turnout.clients)  # fmt: skip
     _forget(node, (study_id, number))
     return "released"
 
 
-def _sum(node: Node, found: RoundView, roster: Roster, turnout: Turnout) -> ComputeSum:
-    """This Compute's sum over the roster, some reports at a time."""
-    number, wanted, counted = found.row.number, set(roster), 0
-    unlock = partial(node.vault.unlock, (found.row.study, number))
-    place, dimension = Context(found.role.digest, number, "", found.position), found.role.plan(number).dimension
-    words = np.zeros(dimension, dtype=np.uint64)
-    with node.store.read() as connection:
-        for rows in db.stream_reports(connection, found.row.study, number, _CHUNK):
-            chosen = [row for row in rows if row.client in wanted]
-            members = node.known.members(found.row.study, [row.client for row in chosen])
-            opened = (
-                members[row.client].session.open(unlock(row.locked), place._replace(client=row.client))
-                for row in chosen
-            )
-            add_shares(words, (decode_share(share, dimension) for share in opened))
-            counted += len(chosen)
-    if counted != len(wanted):
-        raise MalformedMessage(f"reports must be held for all {len(wanted)} clients of the roster, got {counted}")
-    mark = roster_digest(found.role, number, roster)
-    return ComputeSum(found.role.digest, number, found.position, mark, turnout, words)
+def _shares(
+    node: Node, connection: Connection, found: RoundView, roster: Collection[str]
+) -> Iterator[tuple[str, Share]]:
+    """The clients of the roster whose reports are held and their shares, some reports at a time."""
+    study_id, number = found.row.study, found.row.number
+    compute, unlock = node.known.round(study_id, number), partial(node.vault.unlock, (study_id, number))
+    for rows in db.stream_reports(connection, study_id, number, _CHUNK):
+        chosen = [row for row in rows if row.client in roster]
+        enrolled = node.known.enrolled(study_id, [row.client for row in chosen])
+        for row in chosen:
+            opened = partial(enrolled[row.client].session.open, unlock(row.locked))
+            yield row.client, open_share(compute, row.client, opened)
 
 
 def refuse(

@@ -349,8 +349,8 @@ async def _agreement_in(face: Face, request: Request) -> Response:
     place, data = _place(request), await _body(face, request, MOST_AGREEMENT)
     if await asyncio.to_thread(matching.receive_agreement, face.node, *place, data) == "new":
         face.caretaker.poke()
-    held = await asyncio.to_thread(matching.held_agreements, face.node, *place)
-    return _json({"agreements": [each.decode() for each in held]})
+    signed = await asyncio.to_thread(matching.signed_agreements, face.node, *place)
+    return _json({"agreements": [each.decode() for each in signed]})
 
 
 async def _rosters(face: Face, request: Request) -> Response:

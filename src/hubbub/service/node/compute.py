@@ -20,11 +20,12 @@ from hubbub.securesum import PrivateKey, Session
 from hubbub.service.node import store as db
 from hubbub.service.node import tables
 from hubbub.service.node.inbox import by_place
-from hubbub.service.node.known import Known, Member, Registered, account, joined
+from hubbub.service.node.known import EnrolledClient, Known, Registered, account, joined
 from hubbub.service.node.store import Store
 from hubbub.service.node.trust import Trust
 from hubbub.service.node.vault import Vault
 from hubbub.service.wire.canonical import Record, check_signature, digest, instant, read_signed
+from hubbub.service.wire.charges import event_text
 from hubbub.service.wire.messages import ENROL, enrol_parts, token_digest
 from hubbub.service.wire.problems import Problem
 from hubbub.service.wire.records import (
@@ -273,7 +274,7 @@ def _enrol(node: Node, study_id: str, enrolments: Sequence[Enrolment]) -> list[R
         _write_enrolments(connection, node.clock(), study_id, list(fresh.values()))
     for each, session in zip(enrolments, sessions, strict=True):
         if not isinstance(session, Problem) and each.client in fresh and fresh[each.client][0] is each:
-            node.known.remember(study_id, Member(each.client, each.samples, session))
+            node.known.remember(study_id, EnrolledClient(each.client, each.samples, session))
     return outcomes
 
 
@@ -369,22 +370,21 @@ def _account_ahead(node: Node, study: StudyRecord, study_id: str, record: RoundR
     with node.store.read() as connection:
         events = db.ledger_events(connection, study_id)
     if study.budget is not None and not fits([*events, record.event(study)], study.budget):
-        account(tuple(events), study.budget.delta)
+        account(events, study.budget.delta)
 
 
 def _charge(connection: Connection, study: StudyRecord, study_id: str, record: RoundRecord) -> None:
     """Write the round into the ledger, or refuse it and leave the ledger as it was."""
     events, event = db.ledger_events(connection, study_id), record.event(study)
     if study.budget is not None and not fits([*events, event], study.budget):
-        spent = account(tuple(events), study.budget.delta)
+        spent = account(events, study.budget.delta)
         raise Problem(
             "over-budget",
             f"budget must cover the round: of {study.budget} epsilon={spent:.4g} is spent in {len(events)} round(s), "
             "and this one would exceed it; add more noise",
         )
-    row = {"study": study_id, "number": record.number, "label": record.label}
-    noise = {"noise_multiplier": event.noise_multiplier, "probability": event.probability}
-    connection.execute(insert(tables.ledger).values(**row, **noise))
+    row = {"study": study_id, "number": record.number, "label": record.label, "event": event_text(event)}
+    connection.execute(insert(tables.ledger).values(**row))
 
 
 def known_study(node: Node, study_id: str) -> tuple[StudyRecord, int]:

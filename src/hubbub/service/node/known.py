@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import Connection, Row
 
-from hubbub.privacy import SampledGaussianEvent, epsilon_spent
+from hubbub.privacy import Event, epsilon_spent
 from hubbub.roles import Compute, Study
 from hubbub.securesum import PrivateKey, Session, join_session
 from hubbub.service.node import store as db
 from hubbub.service.node.store import Store
 from hubbub.service.wire.canonical import digest, read_signed
+from hubbub.service.wire.charges import event_from, event_text
 from hubbub.service.wire.records import RoundRecord, StudyRecord
 
-_MOST_MEMBERS, _MOST_ROUNDS, _MOST_STUDIES, _MOST_COUNTS = 100_000, 256, 256, 100_000
+_MOST_CLIENTS, _MOST_ROUNDS, _MOST_STUDIES, _MOST_COUNTS = 100_000, 256, 256, 100_000
 
 
 @dataclass(frozen=True)
-class Member:
+class EnrolledClient:
     """An enrolled client and its session with this Compute."""
 
-    client: str
+    name: str
     samples: int
     session: Session
 
@@ -43,10 +44,15 @@ def parsed_round(study: bytes, data: bytes) -> tuple[RoundRecord, Study]:
     return record, record.checked(parsed_study(study))
 
 
-@lru_cache(maxsize=256)
-def account(events: tuple[SampledGaussianEvent, ...], delta: float) -> float:
+def account(events: Sequence[Event], delta: float) -> float:
     """The epsilon that these cost together. Sampled steps take a second to compose, and are asked for often."""
-    return epsilon_spent(events, delta) if events else 0.0
+    return _account(tuple(map(event_text, events)), delta) if events else 0.0
+
+
+@lru_cache(maxsize=256)
+def _account(events: tuple[str, ...], delta: float) -> float:
+    """The same, remembered by what is written of the events: not every kind of event can be hashed."""
+    return epsilon_spent([event_from(event) for event in events], delta)
 
 
 def joined(opening: bytes, key: PrivateKey, study: bytes, client: str, position: int) -> Session:
@@ -74,7 +80,7 @@ class Known:
     _studies: dict[str, Registered] = field(default_factory=dict, repr=False)
     _rounds: dict[tuple[str, int], Compute] = field(default_factory=dict, repr=False)
     _counts: dict[int, int] = field(default_factory=dict, repr=False)
-    _members: dict[str, dict[str, Member]] = field(default_factory=dict, repr=False)
+    _clients: dict[str, dict[str, EnrolledClient]] = field(default_factory=dict, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def study(self, study: str) -> Registered:
@@ -104,41 +110,43 @@ class Known:
                 self._keep(self._counts, {row.id: found}, _MOST_COUNTS)
         return found
 
-    def remembered(self, study: str) -> Mapping[str, Member]:
+    def remembered(self, study: str) -> Mapping[str, EnrolledClient]:
         """The enrolled clients that are in memory, for those in a hurry."""
-        return self._members.get(study, {})
+        return self._clients.get(study, {})
 
-    def members(self, study: str, names: Collection[str]) -> dict[str, Member]:
+    def enrolled(self, study: str, names: Collection[str]) -> dict[str, EnrolledClient]:
         """Those of the names that have enrolled."""
         remembered = self.remembered(study)
-        found = {name: member for name in names if (member := remembered.get(name)) is not None}
+        found = {name: client for name in names if (client := remembered.get(name)) is not None}
         if missing := [name for name in set(names) if name not in found]:
             fresh = self._load(study, missing)
             self._remember(study, fresh)
             found |= fresh
         return found
 
-    def remember(self, study: str, member: Member) -> None:
+    def remember(self, study: str, client: EnrolledClient) -> None:
         """One who has just enrolled."""
-        self._remember(study, {member.client: member})
+        self._remember(study, {client.name: client})
 
-    def _load(self, study: str, names: list[str]) -> dict[str, Member]:
+    def _load(self, study: str, names: list[str]) -> dict[str, EnrolledClient]:
         """From the store, with a key agreement each."""
         about = self.study(study)
         with self.store.read() as connection:
             rows = [row for row in db.clients_of(connection, study, names).values() if row.opening is not None]
         sessions = (joined(row.opening, self.key, about.digest, row.client, about.position) for row in rows)
-        return {row.client: Member(row.client, row.samples, each) for row, each in zip(rows, sessions, strict=True)}
+        return {
+            row.client: EnrolledClient(row.client, row.samples, each) for row, each in zip(rows, sessions, strict=True)
+        }
 
-    def _remember(self, study: str, fresh: dict[str, Member]) -> None:
-        """Add to the memory of the study; the oldest members of the oldest study go where all together are too many."""
+    def _remember(self, study: str, fresh: dict[str, EnrolledClient]) -> None:
+        """Add to the memory of the study; the oldest clients of the oldest study go where all together are too many."""
         with self._lock:
-            self._members.setdefault(study, {}).update(fresh)
-            for _ in range(sum(map(len, self._members.values())) - _MOST_MEMBERS):
-                oldest = next(iter(self._members))
-                del self._members[oldest][next(iter(self._members[oldest]))]
-                if not self._members[oldest]:
-                    del self._members[oldest]
+            self._clients.setdefault(study, {}).update(fresh)
+            for _ in range(sum(map(len, self._clients.values())) - _MOST_CLIENTS):
+                oldest = next(iter(self._clients))
+                del self._clients[oldest][next(iter(self._clients[oldest]))]
+                if not self._clients[oldest]:
+                    del self._clients[oldest]
 
     def _keep(self, memory: dict[Any, Any], fresh: dict[Any, Any], most: int) -> None:
         """Add to the memory; the oldest entries go where it is full."""

@@ -22,7 +22,7 @@ from hubbub.service.wire.problems import Problem
 Match = Literal["new", "known", "differs"]
 
 
-def held_agreements(node: Node, study_id: str, number: int) -> list[bytes]:
+def signed_agreements(node: Node, study_id: str, number: int) -> list[bytes]:
     """The own agreement and those of others that say the same, or the state that stands in the way.
 
     Whoever asks gets them all: where one Compute holds all M and may release, the others can as well.

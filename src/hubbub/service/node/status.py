@@ -83,7 +83,7 @@ def _study(node: Node, connection: Any, row: Any) -> dict[str, Any]:
     ]  # fmt: skip
     budget = None
     if study.budget is not None:
-        epsilon = account(tuple(spent), study.budget.delta)
+        epsilon = account(spent, study.budget.delta)
         budget = {"epsilon": study.budget.epsilon, "delta": study.budget.delta, "spent": epsilon}
     return {
         "study": row.id, "title": study.title, "clients": study.population.clients,

@@ -27,11 +27,12 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError
 
 from hubbub.errors import invalid
-from hubbub.privacy import SampledGaussianEvent
+from hubbub.privacy import Event
 from hubbub.service.node import faults, tables
 from hubbub.service.node.private_files import make_database_file
 from hubbub.service.node.tables import State
 from hubbub.service.node.turns import Turns
+from hubbub.service.wire.charges import event_from
 from hubbub.service.wire.problems import Problem
 
 _BUSY_SECONDS = 30
@@ -353,10 +354,10 @@ def refusal_event(connection: Connection, study: str, number: int) -> str | None
     return connection.execute(select(tables.audit.c.event).where(refused)).scalar_one_or_none()
 
 
-def ledger_events(connection: Connection, study: str) -> list[SampledGaussianEvent]:
+def ledger_events(connection: Connection, study: str) -> list[Event]:
     """What the study has been charged, oldest first."""
     query = select(tables.ledger).where(tables.ledger.c.study == study).order_by(tables.ledger.c.number)
-    return [SampledGaussianEvent(row.noise_multiplier, row.probability) for row in connection.execute(query)]
+    return [event_from(row.event) for row in connection.execute(query)]
 
 
 def refund(connection: Connection, study: str, number: int) -> None:

@@ -15,6 +15,7 @@ from sqlalchemy import (
     MetaData,
     String,
     Table,
+    Text,
     UniqueConstraint,
 )
 
@@ -107,8 +108,7 @@ ledger = Table(
     Column("study", String(64), primary_key=True),
     Column("number", Integer, primary_key=True),
     Column("label", String(128), nullable=False),
-    Column("noise_multiplier", Float(53), nullable=False),
-    Column("probability", Float(53), nullable=False),  # with which a sample counts
+    Column("event", Text, nullable=False),  # what the accountant is told of the round (wire/charges.py)
     ForeignKeyConstraint(["study"], ["studies.id"]),
 )  # fmt: skip
 

@@ -9,14 +9,14 @@ from typing import NamedTuple
 
 from sqlalchemy.exc import IntegrityError
 
-from hubbub.errors import MalformedMessage, ReportRejected
-from hubbub.roles import Compute, check_address, open_report
-from hubbub.securesum import Frame, decode_report, mark_of
+from hubbub.errors import ReportRejected
+from hubbub.roles import Compute, check_new, open_share, read_report
+from hubbub.securesum import Frame, mark_of
 from hubbub.service.node import store as db
 from hubbub.service.node.agreement import key_lost, refuse
 from hubbub.service.node.compute import Node
 from hubbub.service.node.inbox import by_place
-from hubbub.service.node.known import Member
+from hubbub.service.node.known import EnrolledClient
 from hubbub.service.node.store import ReportRow
 from hubbub.service.node.vault import KeyLost
 from hubbub.service.wire.problems import Problem
@@ -75,44 +75,42 @@ def _written(node: Node, study_id: str, number: int, checked: Sequence[Problem |
 def _check(node: Node, study_id: str, number: int, uploads: Sequence[Upload]) -> list[Problem | ReportRow]:
     """Every report that its client sealed for this round and this Compute."""
     compute = node.known.round(study_id, number)
-    frame = Frame(compute.study.digest, number, compute.index, compute.study.plan(number).dimension)
+    study = compute.study
+    frame = Frame(study.digest, number, compute.index, study.secure_sum, study.plan(number).dimension)
     remembered, checked = node.known.remembered(study_id), list[Problem | ReportRow | None]()
     names, rest = list[str](), list[tuple[int, bytes, str]]()
     for upload in uploads:
         other = upload.other or ""
         for body, found in zip(upload.reports, frame.read(upload.reports, remembered), strict=True):
             if isinstance(found, tuple):
-                member, sealed = found
-                checked.append((member.client, member.samples, mark_of(sealed), sealed, other))
+                client, sealed = found
+                checked.append((client.name, client.samples, mark_of(sealed), sealed, other))
                 continue
             names += [] if found is None else [found]
             rest.append((len(checked), body, other))
             checked.append(None)
-    members = node.known.members(study_id, names)
+    enrolled = node.known.enrolled(study_id, names)
     for place, body, other in rest:
-        checked[place] = _read(compute, members, body, other)
+        checked[place] = _read(compute, enrolled, body, other)
     return [each for each in checked if each is not None]
 
 
-def _read(compute: Compute, members: Mapping[str, Member], body: bytes, other: str) -> Problem | ReportRow:
+def _read(compute: Compute, enrolled: Mapping[str, EnrolledClient], body: bytes, other: str) -> Problem | ReportRow:
     """The general way, one check after the other: for clients who were not in memory, and to say why not.
 
-    The members are those whom the frame has found; where it found nobody, a check fails before they are asked.
+    `enrolled` are those whom the frame has found; where it found nobody, a check fails before they are asked.
     """
     try:
-        report = decode_report(body)
-        check_address(compute, report)
-        member = members.get(report.client)
-        if report.opening and member is None:
+        report = read_report(compute, body)
+        client = enrolled.get(report.client)
+        if report.opening and client is None:
             return Problem("unknown-client", f"client must be enrolled, got client={report.client}; enrol it first")
-        if member is None or report.opening != member.session.opening:
+        if client is None or report.opening != client.session.opening:
             return Problem("wrong-session", "report must be sealed in the session that its client enrolled with")
-        open_report(compute, report, partial(member.session.open, report.sealed))
-    except MalformedMessage as error:
-        return Problem("malformed", str(error))
+        open_share(compute, client.name, partial(client.session.open, report.sealed))
     except ReportRejected as error:
         return Problem(error.reason, str(error))
-    return member.client, member.samples, mark_of(report.sealed), report.sealed, other
+    return client.name, client.samples, mark_of(report.sealed), report.sealed, other
 
 
 def _write(
@@ -153,28 +151,25 @@ def _write(
 def _compared(
     checked: Sequence[Problem | ReportRow], held: dict[str, str], is_open: bool
 ) -> tuple[list[ReportRow], list[Outcome]]:
-    """What is new, and what becomes of everything, where reports with these marks are held."""
+    """What is new, and what becomes of everything, where reports with these marks are held.
+
+    The very report that is held is confirmed again, also after the round has closed.
+    """
     fresh, outcomes = list[ReportRow](), list[Outcome]()
     for item in checked:
         if isinstance(item, Problem):
             outcomes.append(item)
             continue
         client, samples, mark, _, _ = item
-        before = held.get(client)
-        if before is not None:
-            outcomes.append(Taken(samples, new=False) if before == mark else _second(client))
-        elif not is_open:
-            outcomes.append(_late())
-        else:
-            held[client] = mark
-            fresh.append(item)
-            outcomes.append(Taken(samples, new=True))
+        if held.get(client) == mark:
+            outcomes.append(Taken(samples, new=False))
+            continue
+        try:
+            check_new(client, held=client in held, is_open=is_open)
+        except ReportRejected as error:
+            outcomes.append(Problem(error.reason, str(error)))
+            continue
+        held[client] = mark
+        fresh.append(item)
+        outcomes.append(Taken(samples, new=True))
     return fresh, outcomes
-
-
-def _late() -> Problem:
-    return Problem("closed", "round takes no more reports; it came too late")
-
-
-def _second(client: str) -> Problem:
-    return Problem("duplicate", f"{client} has sent another report already; that one counts")

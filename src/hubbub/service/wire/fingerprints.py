@@ -21,7 +21,7 @@ _DIGITS, _GROUP = 40, 4
 
 
 def study_fingerprint(study: StudyRecord) -> str:
-    """The beginning of the study's name. It covers all the study says: analyst, Computes, budget and model, too."""
+    """The beginning of the study's name. It covers all the study says: analyst, Computes, budget and analysis, too."""
     return _grouped(digest(study))
 
 

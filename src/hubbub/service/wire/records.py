@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, ClassVar, Literal, Self
 
 from hubbub.errors import InvalidInput, invalid, whole
-from hubbub.privacy import Budget, DistributedGaussian, EarlyPopulation, Population, SampledGaussianEvent
-from hubbub.roles import RoundPlan, Study, check_finest, sensitivity_on_grid
-from hubbub.securesum import Grid, PublicKey, check_computes
+from hubbub.grid import Grid
+from hubbub.privacy import MECHANISMS, Budget, EarlyPopulation, Event, GaussianMechanism, Population
+from hubbub.protocols import Mechanism, RoundNoise, SecureSum, Statistic
+from hubbub.roles import RoundPlan, Study
+from hubbub.securesum import SECURE_SUMS, Additive, PublicKey, check_computes
 from hubbub.service.wire.canonical import (
     Content,
     canonical,
@@ -27,10 +30,11 @@ from hubbub.service.wire.canonical import (
     text,
 )
 from hubbub.service.wire.signing import KEY_BYTES
-from hubbub.statistics import probability_of, statistic_from
+from hubbub.statistics import statistic_from
 from hubbub.statistics.preparation import MOST_STEPS, check_steps
 
-VERSION, STUDY_VERSION = 1, 2
+VERSION, STUDY_VERSION, ROUND_VERSION = 1, 2, 2
+"""Of records in general, and of the study and its rounds."""
 MOST_CLIENTS = 10_000_000
 MOST_ROUNDS = 1000
 Results = Literal["public", "analyst"]
@@ -41,7 +45,7 @@ MOST_NAME_IN_ROSTER = 3 * MOST_NAME_BYTES + 3
 """Two bytes of UTF-8 become six characters of JSON, four become twelve; quotes and a comma come on top."""
 MOST_ROSTER_HEAD = 1000
 """Of a signed roster, what is not names."""
-_MOST_MODEL_BYTES = 200_000
+_MOST_DESCRIPTION_BYTES = 200_000
 _ORIGIN = re.compile(r"https?://(?:[a-z0-9_](?:[a-z0-9._-]*[a-z0-9_])?|\[[0-9a-f:.]+\])(?::([1-9][0-9]{0,4}))?")
 
 
@@ -84,11 +88,16 @@ class StudyRecord:
     budget: Budget | None
     deadline: str
     analyst: bytes
-    model: Content = field(default_factory=dict)
+    analysis: Content = field(default_factory=dict)
+    """Which sums will be asked for, as the analysis describes itself; empty where no analysis is named."""
     nonce: str = ""
     """Tells apart two studies that are otherwise the same."""
     results: Results = "public"
     """Who is served the sums: everybody who reaches a Compute, or the analyst alone."""
+    scheme: Content = field(default_factory=dict)
+    """How sums are kept secret, as the secure sum describes itself; additive sharing among all Computes by default."""
+    noise: str = "gaussian"
+    """The law of the noise by the name of its mechanism; how much of it follows from budget, clients and analysis."""
 
     def __post_init__(self) -> None:
         text("title", self.title, 200)
@@ -100,8 +109,15 @@ class StudyRecord:
         instant("deadline", self.deadline)
         if self.results not in RESULTS:
             raise invalid("results", " or ".join(RESULTS), repr(self.results)[:40], "say who may read the sums")
-        if len(canonical(self.model)) > _MOST_MODEL_BYTES:
-            raise invalid("model", f"at most {_MOST_MODEL_BYTES} bytes", len(canonical(self.model)), "shorten it")
+        if not self.scheme:
+            object.__setattr__(self, "scheme", Additive(len(self.computes)).describe())
+        for what, described in (("analysis", self.analysis), ("scheme", self.scheme)):
+            if (size := len(canonical(described))) > _MOST_DESCRIPTION_BYTES:
+                raise invalid(what, f"at most {_MOST_DESCRIPTION_BYTES} bytes", size, "shorten it")
+        if self.secure_sum.computes != len(self.computes):
+            raise invalid(
+                "scheme", f"for the study's {len(self.computes)} Computes", self.secure_sum.computes, "make it again"
+            )
 
     def content(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -109,8 +125,9 @@ class StudyRecord:
         return {
             "hubbub": STUDY_VERSION, "title": self.title, **self._population(),
             "computes": [compute.content() for compute in self.computes], "budget": budget,
-            "deadline": self.deadline, "analyst": self.analyst.hex(), "model": dict(self.model), "nonce": self.nonce,
-            "results": self.results,
+            "deadline": self.deadline, "analyst": self.analyst.hex(), "analysis": dict(self.analysis),
+            "nonce": self.nonce, "results": self.results, "scheme": dict(self.scheme),
+            "noise": self.noise,
         }  # fmt: skip
 
     def _population(self) -> dict[str, Any]:
@@ -120,11 +137,13 @@ class StudyRecord:
     def of(cls, content: Content) -> Self:
         """The record, or InvalidInput."""
         check_version(content, STUDY_VERSION)
-        population = content["population"]
-        return cls._of(content, Population(**{name: population[name] for name in _POPULATION}))
+        population = Population(**{name: content["population"][name] for name in _POPULATION})
+        if not content["scheme"]:
+            raise invalid("scheme", "described in full", repr(content["scheme"])[:40], "name the sharing scheme")
+        return cls._of(content, population, content["analysis"], content["scheme"])
 
     @classmethod
-    def _of(cls, content: Content, population: Population) -> Self:
+    def _of(cls, content: Content, population: Population, analysis: Content, scheme: Content) -> Self:
         budget, nonce = content["budget"], content["nonce"]
         return cls(
             title=content["title"],
@@ -133,9 +152,11 @@ class StudyRecord:
             budget=None if budget is None else Budget(budget["epsilon"], budget["delta"]),
             deadline=content["deadline"],
             analyst=hexed("analyst", content["analyst"], KEY_BYTES),
-            model=content["model"],
+            analysis=analysis,
             nonce=nonce if nonce == "" else text("nonce", nonce, 64),
             results=content.get("results", "public"),
+            scheme=scheme,
+            noise=text("noise", content.get("noise", "gaussian"), 100),
         )
 
     def check_current(self) -> None:
@@ -145,6 +166,11 @@ class StudyRecord:
     def id(self) -> str:
         """The digest in hexadecimal."""
         return digest(self).hex()
+
+    @cached_property
+    def secure_sum(self) -> SecureSum:
+        """How sums are kept secret; InvalidInput where the scheme is not installed here."""
+        return SECURE_SUMS.read(self.scheme)
 
     @property
     def keys(self) -> tuple[PublicKey, ...]:
@@ -163,8 +189,9 @@ class EarlyStudyRecord(StudyRecord):
 
     def content(self) -> dict[str, Any]:
         """Plain JSON values, as 0.1 wrote them."""
-        content = {**super().content(), "hubbub": VERSION}
-        del content["results"]
+        content = {**super().content(), "hubbub": VERSION, "model": dict(self.analysis)}
+        for later in ("results", "scheme", "analysis", "noise"):
+            del content[later]
         return content
 
     def _population(self) -> dict[str, Any]:
@@ -180,7 +207,7 @@ class EarlyStudyRecord(StudyRecord):
         samples, tolerated, held = content["clients"], content["tolerated"], content["held"]
         whole("held", held, 1, "make the study again")
         early = EarlyPopulation(samples, tolerated, tolerated, samples, held, theorem1=True, held=held)
-        return cls._of(content, early)
+        return cls._of(content, early, content["model"], {})
 
     def check_current(self) -> None:
         """Refuse to take part: its noise counts samples where its promise says clients."""
@@ -192,15 +219,20 @@ class EarlyStudyRecord(StudyRecord):
 
 @dataclass(frozen=True)
 class RoundRecord:
-    """One round: what is summed, on which grid, with how much noise, and until when reports are taken."""
+    """One round: what is summed, with which noise, on which grid, and until when reports are taken.
 
-    LABEL: ClassVar[bytes] = b"hubbub round v1"
+    Statistic and mechanism stand here as they describe themselves. Everybody builds both from their descriptions with
+    what is installed on their own machine, and settles the noise of the round anew (`checked`).
+    """
+
+    LABEL: ClassVar[bytes] = b"hubbub round v2"
     study: bytes
     number: int
     statistic: Content
+    mechanism: Content
     fraction_bits: int
-    noise_multiplier: float
     sigma_client: float
+    """Standard deviation of what one client adds, as the analyst has worked it out; others compare."""
     deadline: str
     label: str
     steps: tuple[Content, ...] = ()
@@ -208,6 +240,7 @@ class RoundRecord:
 
     def __post_init__(self) -> None:
         whole("round", self.number, 0, "count rounds from 0", most=MOST_ROUNDS)
+        Grid(self.fraction_bits)
         text("label", self.label, 100)
         instant("deadline", self.deadline)
         whole("steps", len(self.steps), 0, "combine some", most=MOST_STEPS)
@@ -215,8 +248,8 @@ class RoundRecord:
     def content(self) -> dict[str, Any]:
         """Plain JSON values."""
         return {
-            "hubbub": VERSION, "study": self.study.hex(), "number": self.number, "statistic": dict(self.statistic),
-            "fraction_bits": self.fraction_bits, "noise_multiplier": self.noise_multiplier,
+            "hubbub": ROUND_VERSION, "study": self.study.hex(), "number": self.number,
+            "statistic": dict(self.statistic), "mechanism": dict(self.mechanism), "fraction_bits": self.fraction_bits,
             "sigma_client": self.sigma_client, "deadline": self.deadline, "label": self.label,
             "steps": [dict(step) for step in self.steps],
         }  # fmt: skip
@@ -224,48 +257,95 @@ class RoundRecord:
     @classmethod
     def of(cls, content: Content) -> Self:
         """The record, or InvalidInput."""
-        check_version(content)
+        check_version(content, ROUND_VERSION)
+        return cls._of(content, content["mechanism"])
+
+    @classmethod
+    def _of(cls, content: Content, mechanism: Content) -> Self:
         return cls(
             study=hexed("study", content["study"], 32),
             number=content["number"],
             statistic=content["statistic"],
+            mechanism=mechanism,
             fraction_bits=content["fraction_bits"],
-            noise_multiplier=_real("noise_multiplier", content["noise_multiplier"]),
             sigma_client=_real("sigma_client", content["sigma_client"]),
             deadline=content["deadline"],
             label=content["label"],
             steps=tuple(content["steps"]),
         )
 
-    def event(self, study: StudyRecord) -> SampledGaussianEvent:
-        """What the round costs: a sample counts in it surely, or by a coin that its holder flips."""
-        plan = self.checked(study).plan(self.number)
-        return SampledGaussianEvent(self.noise_multiplier, probability_of(plan.statistic))
+    def event(self, study: StudyRecord) -> Event:
+        """What the round costs: the mechanism's event where a sample counts with the statistic's probability."""
+        return self.checked(study).plan(self.number).event
 
     def checked(self, study: StudyRecord) -> Study:
         """What the roles work on, after every check that a party can make on its own.
 
         The statistic is built from its description and says its own sensitivity; the noise must follow from that.
         """
+        self._check_place(study)
+        statistic, mechanism = statistic_from(self.statistic), MECHANISMS.read(self.mechanism)
+        if (law := mechanism.describe()["mechanism"]) != study.noise:
+            raise invalid("mechanism", f"{study.noise!r}, as the study says", repr(law), "do not take part")
+        noise = self._settled(mechanism, statistic, study.population)
+        if not math.isclose(self.sigma_client, noise.sigma_client, rel_tol=1e-9):
+            raise invalid(
+                "sigma_client", f"{noise.sigma_client:.9g}, which the multiplier asks for", self.sigma_client,
+                "do not take part: the round misstates its noise",
+            )  # fmt: skip
+        if noise.sigma_client == 0 and study.budget is not None:
+            raise invalid("sigma_client", "positive", 0.0, "only a simulation has no noise")
+        check_steps(self.steps, statistic.columns)
+        return self._role(study, RoundPlan(statistic, noise, mechanism, self.steps))
+
+    def _check_place(self, study: StudyRecord) -> None:
+        """Refuse a study that is not this round's, and a deadline after the study's."""
         if self.study != digest(study):
             raise InvalidInput("round must be of this study, got another one's; take both from the same source")
         if instant("deadline", self.deadline) > instant("deadline", study.deadline):
             raise invalid("deadline", f"at most the study's, {study.deadline}", self.deadline, "choose an earlier one")
-        statistic, grid = statistic_from(self.statistic), Grid(self.fraction_bits)
-        sensitivity = sensitivity_on_grid(statistic, grid, study.population)
-        mechanism = DistributedGaussian(self.noise_multiplier, sensitivity, study.population)
-        if not math.isclose(self.sigma_client, mechanism.sigma_client, rel_tol=1e-9):
-            raise invalid(
-                "sigma_client", f"{mechanism.sigma_client:.9g}, which the multiplier asks for", self.sigma_client,
-                "do not take part: the round misstates its noise",
-            )  # fmt: skip
-        if self.noise_multiplier == 0 and study.budget is not None:
-            raise invalid("noise_multiplier", "positive", 0.0, "only a simulation has no noise")
-        check_steps(self.steps, statistic.columns)
-        plan = RoundPlan(statistic, mechanism, grid)
+
+    def _settled(self, mechanism: Mechanism, statistic: Statistic, population: Population) -> RoundNoise:
+        """The noise of the round on its grid, worked out here; refuses a grid that is not safe."""
+        return mechanism.settled(statistic, population, self.fraction_bits)
+
+    def _role(self, study: StudyRecord, plan: RoundPlan) -> Study:
+        return Study(study.population, study.keys, (plan,), self.number, digest(self), study.secure_sum)
+
+
+@dataclass(frozen=True)
+class EarlyRoundRecord(RoundRecord):
+    """A round of a study made by hubbub 0.1, which knew Gaussian noise and additive sharing only."""
+
+    LABEL: ClassVar[bytes] = b"hubbub round v1"
+
+    def content(self) -> dict[str, Any]:
+        """Plain JSON values, as 0.1 wrote them."""
+        multiplier = self.mechanism["noise_multiplier"]
+        content = {**super().content(), "hubbub": VERSION, "noise_multiplier": multiplier}
+        del content["mechanism"]
+        return content
+
+    @classmethod
+    def of(cls, content: Content) -> Self:
+        """The record, or InvalidInput."""
+        check_version(content)
+        return cls._of(content, GaussianMechanism(_real("noise_multiplier", content["noise_multiplier"])).describe())
+
+    def _check_place(self, study: StudyRecord) -> None:
+        """A study of hubbub 0.1 alone has such rounds."""
         if not isinstance(study, EarlyStudyRecord):
-            check_finest(plan)
-        return Study(study.population, study.keys, (plan,), first=self.number, agreement=digest(self))
+            raise invalid("hubbub", f"version {ROUND_VERSION}", VERSION, "let the analyst make the round again")
+        super()._check_place(study)
+
+    def _settled(self, mechanism: Mechanism, statistic: Statistic, population: Population) -> RoundNoise:
+        """On the grid that 0.1 chose, which may be finer than is taken for safe today."""
+        assert isinstance(mechanism, GaussianMechanism)  # as `of` has made it
+        return mechanism.on(statistic, population, Grid(self.fraction_bits))
+
+    def _role(self, study: StudyRecord, plan: RoundPlan) -> Study:
+        """As 0.1 hashed it: without the steps, which the digest of this record covers, and without a scheme."""
+        return Study(study.population, study.keys, (replace(plan, steps=()),), self.number, digest(self))
 
 
 @dataclass(frozen=True)
@@ -317,6 +397,11 @@ def read_study(data: bytes) -> StudyRecord:
     record, signature = read_signed(data, _study_kind(data))
     check_signature(record, signature, record.analyst, "analyst")
     return record
+
+
+def read_round(data: bytes, study: StudyRecord) -> tuple[RoundRecord, bytes]:
+    """A round of this study and its signature, which is still to be checked."""
+    return read_signed(data, EarlyRoundRecord if isinstance(study, EarlyStudyRecord) else RoundRecord)
 
 
 def _study_kind(data: bytes) -> type[StudyRecord]:

@@ -23,7 +23,8 @@ from hubbub import (
     TrustedAggregator,
 )
 from hubbub.errors import NotFiniteWarning
-from hubbub.privacy import GaussianEvent
+from hubbub.privacy import GaussianEvent, gaussian_round
+from hubbub.protocols import Engine
 from hubbub.statistics import Clipped
 
 X, Y = models.logistic_data()
@@ -35,7 +36,7 @@ def test_sum_of_gradients_is_exact_without_noise():
     fitted = PrivateSVI(models.logistic, noise_multiplier=0.0, **SMALL).fit(X, Y)
     at = np.array([0.3, -0.2, 0.1])
     rows = np.column_stack([X, Y])
-    release = LocalEngine(computes=3).private_sum(rows, Clipped(fitted.program_, at, 1.0), 0.0)
+    release = LocalEngine(computes=3).private_sum(rows, gaussian_round(Clipped(fitted.program_, at, 1.0), 0.0))
     by_hand = X * (Y - 1 / (1 + np.exp(-X @ at)))[:, None]
     by_hand *= np.minimum(1, 1 / np.linalg.norm(by_hand, axis=1))[:, None]
     vectors = Clipped(fitted.program_, at, 1.0).vectors(rows)
@@ -202,19 +203,19 @@ def test_more_dropouts_are_refused_and_only_what_was_released_is_charged():
     assert ledger.entries == ()
 
 
-class RefusesTheThird:
+class RefusesTheThird(Engine):
     """An engine that loses its clients in the third round."""
 
-    population = LocalEngine().population
+    hold, population = LocalEngine().hold, LocalEngine().population
 
     def __init__(self) -> None:
         self.inner, self.rounds = LocalEngine(computes=3), 0
 
-    def private_sum(self, rows, statistic, noise_multiplier):
+    def private_sum(self, rows, spec):
         self.rounds += 1
         if self.rounds == 3:
             raise RoundRefused("too-few-clients", "clients must come back")
-        return self.inner.private_sum(rows, statistic, noise_multiplier)
+        return self.inner.private_sum(rows, spec)
 
 
 @pytest.mark.parametrize("batch", [None, 100])

@@ -1,13 +1,14 @@
 """The client library: enrol once, then contribute to each round. Needs numpy, cryptography and httpx only.
 
 study = read_study(Path("study.json").read_bytes())
-client = Contributor(study, "hospital-7", Outbox("outbox.db"), Web.open())
+client = Client(study, "hospital-7", Outbox("outbox.db"), Web.open())
 client.enrol(token)
 client.contribute(client.current_round(), rows)
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import quote
@@ -16,27 +17,27 @@ import numpy as np
 
 from hubbub.arrays import Floats, number_rows
 from hubbub.errors import InvalidInput, ReportRejected, invalid
-from hubbub.privacy import SampledGaussianEvent, fits
+from hubbub.privacy import Event, fits
+from hubbub.protocols import SecureSum, Trust
 from hubbub.randomness import Randomness
 from hubbub.roles import Study, contribute
 from hubbub.securesum import Session, encode_report, join_reports, start_session
 from hubbub.service.client.outbox import Identity, Outbox, Parcel
-from hubbub.service.wire.canonical import canonical, check_signature, digest, read_json, read_signed
+from hubbub.service.wire.canonical import canonical, check_signature, digest, read_json
 from hubbub.service.wire.fingerprints import analyst_fingerprint, compute_fingerprint
 from hubbub.service.wire.messages import ENROL, REPORT_TYPE, enrol_parts, token_for
 from hubbub.service.wire.problems import Problem, stated
-from hubbub.service.wire.records import ComputeRecord, RoundRecord, StudyRecord, check_client_name
+from hubbub.service.wire.records import ComputeRecord, RoundRecord, StudyRecord, check_client_name, read_round
 from hubbub.service.wire.refusals import unsigned
 from hubbub.service.wire.web import MOST_LIST, Unreachable, Web
 from hubbub.statistics import bounded_vectors
-from hubbub.statistics.preparation import prepare
 
 BATCH = 100
 """Reports in one request of `send_together`."""
 
 
 @dataclass(frozen=True)
-class Contributor:
+class Client:
     """One client in one study: a person with one sample, or a party that holds several."""
 
     study: StudyRecord
@@ -129,7 +130,7 @@ class Contributor:
         stored = self.outbox.parcels(self.study.id, self.name, record.number, digest(record))
         return [parcel for parcel in stored if not parcel.sent]
 
-    def _check_budget(self, event: SampledGaussianEvent) -> None:
+    def _check_budget(self, event: Event) -> None:
         """A client keeps its own account: the study's budget must cover all rounds it takes part in.
 
         A round costs nothing where every Compute has signed its refusal: the honest one among them never releases its
@@ -155,24 +156,24 @@ class Contributor:
             if number in said and not unsigned(self.study, number, mark, self.web)
         }  # fmt: skip
 
-    def _affordable(self, events: Sequence[SampledGaussianEvent]) -> bool:
+    def _affordable(self, events: Sequence[Event]) -> bool:
         return self.study.budget is None or fits(events, self.study.budget)
 
     def _make(self, record: RoundRecord, role: Study, rows: Floats) -> list[Parcel]:
         """One sealed report for every Compute, of all samples together."""
         if rows.shape[0] != self.samples:
             raise invalid("rows", f"{self.samples}, as {self.name} was invited", rows.shape[0], "check the file")
-        prepared, sessions = prepare(rows, record.steps), [session.short() for session in self.identity.sessions]
-        reports = contribute(role, record.number, self.name, prepared, self.randomness, sessions=sessions)
+        sessions = [session.short() for session in self.identity.sessions]
+        reports = contribute(role, record.number, self.name, rows, self.randomness, sessions=sessions)
         return [Parcel(compute, encode_report(report)) for compute, report in enumerate(reports)]
 
 
-def send_together(clients: Sequence[Contributor], record: RoundRecord) -> None:
+def send_together(clients: Sequence[Client], record: RoundRecord) -> None:
     """Send the stored reports of clients of one study, in batches: for whoever relays those of many.
 
     A report that a Compute refuses raises, once all others are sent; what is confirmed is not sent again.
     """
-    waiting: dict[int, list[tuple[Contributor, Parcel]]] = {}
+    waiting: dict[int, list[tuple[Client, Parcel]]] = {}
     for client in clients:
         for parcel in client.unsent(record):
             waiting.setdefault(parcel.compute, []).append((client, parcel))
@@ -184,7 +185,7 @@ def send_together(clients: Sequence[Contributor], record: RoundRecord) -> None:
         raise refused[0]
 
 
-def _send_batch(compute: int, parcels: Sequence[tuple[Contributor, Parcel]], record: RoundRecord) -> list[Exception]:
+def _send_batch(compute: int, parcels: Sequence[tuple[Client, Parcel]], record: RoundRecord) -> list[Exception]:
     """Why some of them do not count."""
     study, web = parcels[0][0].study, parcels[0][0].web
     reply = _post(study, web, record, compute, [parcel.body for _, parcel in parcels])
@@ -271,7 +272,7 @@ def rounds_of(study: StudyRecord, compute: ComputeRecord, web: Web) -> list[Roun
         ) from None
     found = []
     for signed, state, reports in entries:
-        record, signature = read_signed(signed, RoundRecord)
+        record, signature = read_round(signed, study)
         check_signature(record, signature, study.analyst, "analyst")
         found.append(RoundStatus(record, signed, state, reports))
     return found
@@ -285,16 +286,23 @@ def promise(study: StudyRecord) -> list[str]:
     unit = "each sample" if people.unit == "sample" else "all samples of a client together"
     others = f"up to {people.colluders} clients that collude, " if people.colluders else ""
     absent = f", whichever {people.dropouts} of the {people.clients} clients stay away" if people.dropouts else ""
+    conspiring, beyond = _conspiring(study.secure_sum.trust())
     return [
         f"for {unit}, all rounds of the study together are {study.budget}-differentially private, also against "
-        f"the analyst together with {others}one more client and all but one of the {len(study.computes)} Computes "
-        f"above{absent}",
+        f"the analyst together with {others}one more client and {conspiring} above{absent}",
         "clients that the analyst controls count among those who collude; if more do, less is promised",
-        "if all these Computes conspire, a sample is covered by nothing but the noise stated above",
+        f"if {beyond} conspire, a sample is covered by nothing but the noise stated above",
         "this machine keeps its own account: it takes part in no round with which all its rounds would exceed that",
         f"the noisy sums are {_READERS[study.results]}",
         f"the study ends at {study.deadline}",
     ]
+
+
+def _conspiring(trust: Trust) -> tuple[str, str]:
+    """Which Computes may conspire, and which must not, in words."""
+    if trust.conspiring == trust.computes - 1:
+        return f"all but one of the {trust.computes} Computes", "all these Computes"
+    return f"any {trust.conspiring} of the {trust.computes} Computes", f"more than {trust.conspiring} of these Computes"
 
 
 _READERS = {
@@ -307,15 +315,28 @@ _READERS = {
 def what_leaves(record: RoundRecord, role: Study, rows: Floats) -> list[str]:
     """What a data holder is shown first: what is computed, how it is hidden, and how much is sent."""
     plan = role.plan(record.number)
-    vectors = bounded_vectors(plan.statistic, prepare(rows[:1000], record.steps))
-    sigma, samples = plan.mechanism.sigma_client, rows.shape[0]
+    vectors, _ = bounded_vectors(plan.statistic, rows[:1000], plan.steps)
+    sigma, samples = plan.noise.sigma_client, rows.shape[0]
     together = "" if samples == 1 else f" of their sum over the {samples} samples"
     return [
         f"round {record.number} ({record.label}): {plan.statistic.describe()['statistic']}, {plan.dimension} number(s) "
         f"from each of {samples} sample(s), none larger than {plan.statistic.magnitude:.4g}",
         f"before they leave, noise of standard deviation {sigma:.4g} is added to every number{together}; one sample's "
         f"numbers have a mean square of {float(np.mean(np.square(vectors))):.4g} beside {sigma**2:.4g} of the noise",
-        f"the result is split into {role.computes} shares, each uniform by itself: {8 * plan.dimension} bytes to one "
-        f"Compute, 32 to each other one, sealed with {role.keys[0].suite}",
+        f"the result is split into {role.computes} shares, any {role.secure_sum.trust().conspiring} of which together "
+        f"tell nothing: {_sizes(role.secure_sum, plan.dimension)}, sealed with {role.keys[0].suite}",
         "the columns themselves are not sent, in no form",
     ]
+
+
+def _sizes(scheme: SecureSum, dimension: int) -> str:
+    """How many bytes go to each Compute, from the shares of a vector of zeros."""
+    shares = scheme.shard(np.zeros(dimension, dtype=np.uint64), "nobody", Randomness.system())
+    sizes = Counter(len(share.body) for share in shares)
+    most = max(sizes, key=lambda size: sizes[size])
+    others = [size for size in sizes.elements() if size != most]
+    if not others:
+        return f"{most} bytes to each Compute"
+    if len(others) == 1:
+        return f"{others[0]} bytes to one Compute, {most} to each other one"
+    return f"at most {max(sizes)} bytes to each Compute"
