@@ -97,7 +97,7 @@ def rows_take_the_public_steps_of_a_round(make: Make) -> None:
     rows, statistic = rows_for(STATISTICS["means"], RNG(3)), STATISTICS["means"]
     steps = (shift([0.5, -0.5, 1.0]), scale([2.0, 3.0, 4.0]))
     found = make(None).private_sum(rows, gaussian_round(statistic, 0.0, steps=steps)).value
-    np.testing.assert_allclose(found, statistic.vectors(prepare(rows, steps)).sum(axis=0), rtol=1e-9)
+    np.testing.assert_allclose(found, statistic.vectors(prepare(rows, steps)[0]).sum(axis=0), rtol=1e-9)
 
 
 def clients_that_are_picked_are_those_that_count_or_the_round_is_refused(make: Make) -> None:

@@ -32,7 +32,6 @@ from hubbub.statistics import (
     Stacked,
     bounded_vectors,
     install,
-    outside,
 )
 
 PROGRAM = JaakkolaProgram(2, radius=2.0)
@@ -54,6 +53,11 @@ STATISTICS: dict[str, Statistic] = {
     "stacked": Stacked((Spread(1.5, 2), ColumnHistogram((2.0,), octaves=3)), (0.7, 0.3)),
 }
 SLACK = 1 + 1e-12
+
+
+def outside(statistic: Statistic, rows: np.ndarray) -> np.ndarray | None:
+    """Which samples the statistic has no vector for; None where there are none."""
+    return bounded_vectors(statistic, rows)[1]
 
 
 def rows_for(statistic: Statistic, rng: np.random.Generator, n: int = 30) -> np.ndarray:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from contracts.test_statistics import STATISTICS, rows_for
+from contracts.test_statistics import STATISTICS, outside, rows_for
 from hubbub.engines import LocalEngine, TrustedAggregator
 from hubbub.errors import OutOfDomainWarning
 from hubbub.privacy import gaussian_round
 from hubbub.protocols import Statistic
-from hubbub.statistics import Ball, Box, Count, OneHot, Regression, Stacked, bounded_vectors, outside
+from hubbub.statistics import Ball, Box, Count, OneHot, Regression, Stacked, bounded_vectors
 
 BOUNDS = [
     Box((1.0,)), Box((1.0, 2.0, 3.0)), Box((1.0, 1.0), 1.0), Box((1.0, 2.0), 9.0), Box((3.0, 0.1, 2.0), 0.5),

@@ -30,7 +30,7 @@ def test_replayed_rounds_are_the_estimators_rounds(name: str, regression_rows: n
     analysis, engine, done = PLANS[name], LocalEngine(computes=3, seed=3), []
     people = engine.population(len(regression_rows))
     while (following := next_round(analysis, BUDGET, people, done)) is not None:
-        rows = prepare(regression_rows, json.loads(json.dumps(following.steps)))
+        rows, _ = prepare(regression_rows, json.loads(json.dumps(following.steps)))
         done.append(engine.private_sum(rows, RoundSpec(following.label, following.statistic, following.mechanism)))
     found = analysis.result(replayed(analysis, BUDGET, people, done))
     model = PrivateLinearRegression(
