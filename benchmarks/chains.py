@@ -6,11 +6,13 @@ import sys
 
 import numpy as np
 
+from hubbub.analyses.driver import run
+from hubbub.analyses.linear.auto import LinearRegression
 from hubbub.analyses.linear.noise_aware import sample_posterior
 from hubbub.analyses.linear.sampler.diagnostics import diagnose
-from hubbub.analyses.linear.scaled import fit_scaled, shares
 from hubbub.engines import TrustedAggregator
-from hubbub.privacy import Budget, split
+from hubbub.experiments.given_noise import numbered_columns
+from hubbub.privacy import Budget
 from hubbub.statistics import Box
 
 SETTINGS = ((1000, 2, 1.0), (300, 2, 0.5), (1000, 10, 1.0), (300, 10, 0.5), (10000, 10, 1.0), (3000, 50, 1.0),
@@ -24,8 +26,9 @@ def main(studies: int) -> None:
             rng = np.random.default_rng(study)
             X = rng.standard_normal((n, d))
             rows = np.column_stack([X, X @ rng.standard_normal(d) / np.sqrt(d) + rng.standard_normal(n)])
-            multipliers = split(Budget(epsilon, 1e-5), shares())
-            released = fit_scaled(rows, Box((7.5,) * d, 7.5), multipliers, TrustedAggregator(study)).released
+            names, y, x = numbered_columns(Box((7.5,) * d, 7.5))
+            analysis = LinearRegression(names, "y", y, x)
+            released = run(analysis, rows, TrustedAggregator(study), Budget(epsilon, 1e-5)).release.released
             chains = sample_posterior(released, draws=1000).chains
             assert chains is not None
             found = diagnose(chains)

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from hubbub.analyses.linear.auto import choose_ball, weights
 from hubbub.analyses.linear.released import clipped_target
-from hubbub.analyses.linear.scaled import choose_ball, shares
 from hubbub.arrays import Floats
 from hubbub.experiments import coverage, fig2, others
-from hubbub.privacy import Budget, split
+from hubbub.privacy import Budget, shared_multipliers
 
 EPSILONS = (1.0, 3.0, 10.0)
 MATTERS = 0.01  # a smaller loss of a normal target is not shown
@@ -26,7 +26,7 @@ def loss(data: Floats, epsilon: float, delta: float) -> tuple[float, float, floa
     """The bound of y, and what is left of the prediction, in fact and for a normal target."""
     z = (data - data.mean(axis=0)) / data.std(axis=0)
     n, columns = z.shape
-    ball = choose_ball(n, columns, split(Budget(epsilon, delta), shares())[1])
+    ball = choose_ball(n, columns, shared_multipliers(Budget(epsilon, delta), weights())[1])
     assert ball.y is not None
     u = np.hstack([np.ones((n, 1)), z])
     u *= np.minimum(1.0, ball.radius / np.linalg.norm(u[:, :-1], axis=1, keepdims=True))

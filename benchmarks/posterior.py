@@ -6,11 +6,13 @@ import time
 
 import numpy as np
 
+from hubbub.analyses.driver import run
+from hubbub.analyses.linear.auto import LinearRegression
 from hubbub.analyses.linear.noise_aware import sample_posterior
-from hubbub.analyses.linear.scaled import fit_scaled, shares
 from hubbub.analyses.linear.shrinkage import shrinkage_posterior
 from hubbub.engines import TrustedAggregator
-from hubbub.privacy import Budget, split
+from hubbub.experiments.given_noise import numbered_columns
+from hubbub.privacy import Budget
 from hubbub.statistics import Box
 
 
@@ -19,8 +21,9 @@ def main() -> None:
         rng = np.random.default_rng(0)
         X = rng.standard_normal((n, d))
         rows = np.column_stack([X, X @ rng.standard_normal(d) / np.sqrt(d) + rng.standard_normal(n)])
-        multipliers = split(Budget(1.0, 1e-5), shares())
-        released = fit_scaled(rows, Box((7.5,) * d, 7.5), multipliers, TrustedAggregator(0)).released
+        names, y, x = numbered_columns(Box((7.5,) * d, 7.5))
+        analysis = LinearRegression(names, "y", y, x)
+        released = run(analysis, rows, TrustedAggregator(0), Budget(1.0, 1e-5)).release.released
         sample_posterior(released, draws=100)  # so that imports do not count
         started = time.perf_counter()
         sample_posterior(released, draws=1000)

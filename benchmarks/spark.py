@@ -34,7 +34,7 @@ from hubbub.engines.spark.session import spark_session
 from hubbub.engines.spark.table import repeated_rows
 from hubbub.privacy import Population, gaussian_round
 from hubbub.randomness import Randomness
-from hubbub.roles import Study, contribute, plan_round
+from hubbub.roles import Study, contribute, settle_round
 from hubbub.securesum import PrivateKey, encode_report
 from hubbub.statistics import Means
 
@@ -77,9 +77,8 @@ def cell(n: int, d: int, computes: int, repeats: int) -> dict[str, object]:
 def stored_reports(path: Path, n: int, d: int) -> tuple[Study, PrivateKey, tuple[str, ...], list[int]]:
     """A file of n sealed reports for Compute 0, with the lengths of the reports."""
     keys = [PrivateKey.generate() for _ in range(REPORT_COMPUTES)]
-    study = Study(
-        Population(n), tuple(key.public() for key in keys), (plan_round(Means((1.0,) * d), 0.0, Population(n)),)
-    )
+    plan = settle_round(gaussian_round(Means((1.0,) * d), 0.0), Population(n))
+    study = Study(Population(n), tuple(key.public() for key in keys), (plan,))
     names, sample, stream = tuple(f"client-{i:012d}" for i in range(n)), np.zeros(d), Randomness.system()
     reports = [encode_report(contribute(study, 0, name, sample, stream)[0]) for name in names]
     pq.write_table(pa.table({"client": names, "report": pa.array(reports, pa.binary())}), path)

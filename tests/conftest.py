@@ -4,14 +4,15 @@ implementation would fail one of them under a fresh seed."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-from hubbub.service.devnet import LocalComputes
-from hubbub.service.node.compute import Limits
+if TYPE_CHECKING:
+    from hubbub.service.devnet import LocalComputes
 
 FALSE_ALARM = 1e-6
 _TOGETHER = {"spark": "spark", "test_svi": "svi", "iterative": "jax", "dpvi": "jax", "gradients": "jax"}
@@ -44,5 +45,8 @@ def regression_rows(rng: np.random.Generator) -> np.ndarray:
 @pytest.fixture(scope="session")
 def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalComputes]:
     """Three Compute processes, started once per test process; they take simulations."""
+    from hubbub.service.devnet import LocalComputes
+    from hubbub.service.node.compute import Limits
+
     with LocalComputes(tmp_path_factory.mktemp("live"), 3, limits=Limits(simulation=True, studies=10_000)) as computes:
         yield computes

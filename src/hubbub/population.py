@@ -138,11 +138,11 @@ class Population:
         )
 
 
-def covered(tolerated: int, dropouts: int | None, colluders: int | None) -> tuple[int, int]:
-    """(D, C): clients that may be missing and clients that may collude; `tolerated` stands for what is left out."""
-    whole("tolerated", tolerated, 0, "give how many clients may be missing, and as many that may collude")
-    missing = tolerated if dropouts is None else whole("dropouts", dropouts, 0, "give how many clients may be missing")
-    false = tolerated if colluders is None else whole("colluders", colluders, 0, "give how many clients may collude")
+def covered(tolerate: int, dropouts: int | None, colluders: int | None) -> tuple[int, int]:
+    """(D, C): clients that may be missing and clients that may collude; `tolerate` stands for what is left out."""
+    whole("tolerate", tolerate, 0, "give how many clients may be missing, and as many that may collude")
+    missing = tolerate if dropouts is None else whole("dropouts", dropouts, 0, "give how many clients may be missing")
+    false = tolerate if colluders is None else whole("colluders", colluders, 0, "give how many clients may collude")
     return missing, false
 
 

@@ -70,7 +70,7 @@ CASES = {
     "ledger is a folder": ({"--ledger": "."}, "ledger must be a writable file"),
     "one Compute": ({"--computes": "1"}, "computes must be a whole number in 2..1000, got computes=1"),
     "too many tolerated": ({"--tolerate": "399"}, "dropouts + colluders must be at most K - 2 = 398 for K=400 clients"),
-    "tolerated negative": ({"--tolerate": "-1"}, "tolerated must be a whole number >= 0, got tolerate=-1"),
+    "tolerated negative": ({"--tolerate": "-1"}, "tolerate must be a whole number >= 0, got tolerate=-1"),
     "unknown target": ({"--target": "height"}, "target must be one of age, dose, weight, y, got target=height"),
     "unknown feature": ({"--features": "age,height"}, "column must be one of age, dose, weight, y, got column=height"),
     "target as feature": ({"--features": "age,y"}, "features must be at least one distinct column besides the target"),

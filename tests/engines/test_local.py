@@ -5,17 +5,20 @@ from __future__ import annotations
 import copy
 import pickle
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from conftest import FALSE_ALARM
-from hubbub.engines import LocalEngine, local
+from hubbub.engines import LocalEngine
+from hubbub.engines.local import engine as local
 from hubbub.errors import InvalidInput, RoundRefused
 from hubbub.privacy import gaussian_round
+from hubbub.protocols import RoundSpec
 from hubbub.randomness import Randomness
-from hubbub.securesum import combine, tally
+from hubbub.securesum import tally
 from hubbub.statistics import Means
 
 MARKS = Means((2.0**20,))
@@ -29,7 +32,7 @@ def test_variance_of_a_release_is_n_over_n_minus_t_minus_1_sigma_std(n: int, t: 
     values = np.concatenate(
         [engine.private_sum(np.zeros((n, 2000)), gaussian_round(statistic, 1.0)).value for _ in range(5)]
     )
-    sigma_std = engine.plan(statistic, 1.0, n).mechanism.sigma_std
+    sigma_std = engine.settle(gaussian_round(statistic, 1.0), n).noise.sigma_std
     low, high = stats.chi2(values.size).interval(1 - FALSE_ALARM)
     assert low < np.sum(values**2) / (sigma_std**2 * n / (n - t - 1)) < high
 
@@ -108,9 +111,9 @@ def test_no_compute_and_no_m_minus_1_of_them_see_the_sum():
     """All clients send the same number: the sums of two Computes out of three do not show it."""
     engine = LocalEngine(computes=3)
     rows = np.ones((50, 8))
-    plan = engine.plan(Means((1.0,) * 8), 0.0, 50)
+    plan = engine.settle(gaussian_round(Means((1.0,) * 8), 0.0), 50)
     sums = engine.compute_sums(plan, rows)
-    assert (plan.grid.decode(combine(sums)) == 50.0).all()
+    assert (plan.noise.grid.decode(engine.scheme.unshard(dict(enumerate(sums)))) == 50.0).all()
     again = engine.compute_sums(plan, rows)
     for k in range(3):
         assert (sums[k] != again[k]).all()
@@ -123,8 +126,8 @@ def test_engine_is_not_a_short_cut(monkeypatch: pytest.MonkeyPatch):
     """Take away the masks and the Computes' sums become readable: so the masks are what hides them."""
     monkeypatch.setattr(Randomness, "fill_words", lambda self, out: out.fill(0))
     engine = LocalEngine(computes=3)
-    plan = engine.plan(Means((1.0,)), 0.0, 6)
-    readable = plan.grid.decode(engine.compute_sums(plan, np.ones((6, 1))))
+    plan = engine.settle(gaussian_round(Means((1.0,)), 0.0), 6)
+    readable = plan.noise.grid.decode(engine.compute_sums(plan, np.ones((6, 1))))
     assert readable.ravel().tolist() == [6.0, 0.0, 0.0]  # one Compute got the six masked vectors of this block
 
 
@@ -132,11 +135,11 @@ def test_engine_is_not_a_short_cut(monkeypatch: pytest.MonkeyPatch):
     ("arguments", "message"),
     [
         ({"computes": 1}, "computes must be a whole number in 2..1000, got computes=1"),
-        ({"tolerated": -1}, "tolerated must be a whole number >= 0, got tolerate=-1"),
+        ({"tolerate": -1}, "tolerate must be a whole number >= 0, got tolerate=-1"),
         ({"seal": "RSA"}, "suite must be one of X25519"),
         ({"seed": -3}, "seed must be a whole number"),
         ({"computes": 2.5}, "computes must be a whole number in 2..1000, got computes=2.5"),
-        ({"tolerated": 1.5}, "tolerated must be a whole number >= 0, got tolerate=1.5"),
+        ({"tolerate": 1.5}, "tolerate must be a whole number >= 0, got tolerate=1.5"),
         ({"absent": (-1,)}, "absent must be a whole number >= 0, got absent=-1"),
         ({"absent": 1}, "absent must be a list of row numbers, got absent=1"),
         ({"colluders": (1.5,)}, "colluders must be a whole number"),
@@ -253,4 +256,16 @@ def test_workers_and_parties_give_the_same_exact_sum():
 
 def test_picked_batches_need_a_client_for_every_row():
     with pytest.raises(InvalidInput, match="selection must be 'self' where clients hold several samples"):
-        LocalEngine(holds=2).series(np.zeros((10, 1)), MARKS, 1.0, clients=4)
+        LocalEngine(holds=2).private_sum(np.zeros((10, 1)), replace(gaussian_round(MARKS, 1.0), chosen=np.arange(4)))
+
+
+@pytest.mark.parametrize("seal", [False, True])
+def test_only_picked_clients_are_in_the_sum_and_faults_keep_their_numbers(seal: bool):
+    rows = 2.0 ** np.arange(20)[:, None]
+    engine = LocalEngine(tolerate=1, absent=(7,), colluders=(3, 12), seal=seal)
+    spec: RoundSpec = replace(gaussian_round(MARKS, 0.0), chosen=np.array([12, 7, 0, 1, 19]))
+    release = engine.private_sum(rows, spec)
+    assert release.value[0] == 2**12 + 2**0 + 2**1 + 2**19
+    assert (release.n, release.clients, release.dropouts) == (4, 4, 1)
+    assert release.protection.population.clients == 5
+    assert release.protection.colluders == 1  # 3 was not picked

@@ -15,19 +15,23 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hubbub.analyses.linear.scaled import fit_scaled
 from scipy import stats
 
 from conftest import FALSE_ALARM
-from hubbub.engines import LocalEngine, spark
+from contracts.structure import satisfies
+from fits import fit_auto
+from hubbub.engines import LocalEngine, TrustedAggregator
+from hubbub.engines.spark import engine as spark
 from hubbub.engines.spark.engine import SparkEngine, only_record, summed, tree_widths
 from hubbub.engines.spark.table import SparkTable
 from hubbub.engines.spark.task import Record, ShareOut, added
 from hubbub.errors import InvalidInput, OutOfDomainWarning, RoundRefused
 from hubbub.estimators.linear_regression import PrivateLinearRegression
 from hubbub.privacy import gaussian_round
-from hubbub.securesum import combine
+from hubbub.protocols import Table
+from hubbub.securesum import Additive
 from hubbub.statistics import Box, Means
+from hubbub.statistics.preparation import clip, shift
 from spark_support import shared_session
 
 MARKS = Means((2.0**20,))
@@ -39,8 +43,17 @@ def session():
     return shared_session()
 
 
+def decoded(plan, sums: np.ndarray) -> np.ndarray:
+    """The total of the Computes' sums as numbers."""
+    return plan.noise.grid.decode(Additive(len(sums)).unshard(dict(enumerate(sums))))
+
+
 def blocks_of(session, rows: np.ndarray, partitions: int, size: int = 3):
     return session.sparkContext.parallelize([rows[i : i + size] for i in range(0, len(rows), size)], partitions)
+
+
+def test_a_table_has_all_that_an_estimator_asks_for(session):
+    satisfies(SparkTable(blocks_of(session, ROWS, 2), ("mark",), clients=20), Table)
 
 
 # every client once
@@ -51,7 +64,7 @@ def test_every_client_is_counted_once_however_the_rows_are_cut(session, partitio
     release = SparkEngine(session=session, partitions=partitions).private_sum(ROWS, gaussian_round(MARKS, 0.0))
     assert release.value.tolist() == [2.0**20 - 1]
     assert (release.n, release.dropouts) == (20, 0)
-    assert release.protection.setting == "one Spark cluster"
+    assert release.protection.setting.name == "one Spark cluster"
 
 
 def test_a_tree_of_many_levels_adds_every_record_once(session, monkeypatch: pytest.MonkeyPatch):
@@ -71,8 +84,8 @@ def test_tree_ends_in_one_task():
 def test_the_driver_gets_one_record_and_it_comes_from_one_task(session):
     engine = SparkEngine(session=session, computes=4)
     table = SparkTable(blocks_of(session, ROWS, 5), ("mark",), clients=20)
-    task = ShareOut(engine.plan(MARKS, 0.0, 20), 4, "auto", None)
-    frame = summed(table.records(task))
+    task = ShareOut(engine.settle(gaussian_round(MARKS, 0.0), 20), engine.scheme, None)
+    frame = summed(table.records(task), engine.scheme)
     rows = frame.collect()
     assert len(rows) == frame.rdd.getNumPartitions() == 1
     assert (len(rows[0].words), rows[0].clients) == (8 * 4 * 1, 20)  # M vectors of d words, nothing else
@@ -107,31 +120,31 @@ def test_a_task_that_fails_at_its_end_is_run_again_and_counts_once(session, tmp_
 
 def test_a_lost_record_is_made_anew_as_a_whole(session):
     """Two attempts at the same partition: no word is alike, each is whole, and halves of the two do not fit."""
-    plan = SparkEngine().plan(Means((1.0,) * 50), 0.0, 6)
-    rows, task = np.ones((6, 50)), ShareOut(plan, 3, "auto", None)
+    plan = SparkEngine().settle(gaussian_round(Means((1.0,) * 50), 0.0), 6)
+    rows, task = np.ones((6, 50)), ShareOut(plan, Additive(3), None)
     first, second = (task.record(0, [rows]).words.reshape(3, 50) for _ in range(2))
     assert (first != second).all()
     for attempt in (first, second):
-        assert (plan.grid.decode(combine(attempt)) == 6.0).all()
+        assert (decoded(plan, attempt) == 6.0).all()
     mixed = np.stack([first[0], second[1], second[2]])
-    assert (np.abs(plan.grid.decode(combine(mixed)) - 6.0) > 1.0).mean() > 0.9
+    assert (np.abs(decoded(plan, mixed) - 6.0) > 1.0).mean() > 0.9
 
 
 def test_no_attempt_repeats_the_noise_of_another():
     """600 attempts at one partition: their noise is independent, with the stated deviation (FALSE_ALARM)."""
-    plan = SparkEngine().plan(Means((1.0,)), 2.0, 6)
-    task = ShareOut(plan, 2, "auto", None)
-    noise = [plan.grid.decode(combine(task.record(0, [np.zeros((6, 1))]).words.reshape(2, 1)))[0] for _ in range(600)]
+    plan = SparkEngine().settle(gaussian_round(Means((1.0,)), 2.0), 6)
+    task = ShareOut(plan, Additive(2), None)
+    noise = [decoded(plan, task.record(0, [np.zeros((6, 1))]).words.reshape(2, 1))[0] for _ in range(600)]
     assert len(set(noise)) == 600
     low, high = stats.chi2(600).interval(1 - FALSE_ALARM)
-    assert low < np.sum(np.square(noise)) / (6 * plan.mechanism.sigma_client**2) < high
+    assert low < np.sum(np.square(noise)) / (6 * plan.noise.sigma_client**2) < high
 
 
 def test_workers_draw_from_their_own_system(session):
     """Two partitions with the same rows, in forked processes of one parent: their records have no word in common."""
-    plan = SparkEngine().plan(Means((1.0,) * 20), 1.0, 8)
+    plan = SparkEngine().settle(gaussian_round(Means((1.0,) * 20), 1.0), 8)
     table = SparkTable(blocks_of(session, np.ones((8, 20)), 4, size=2), tuple("abcdefghijklmnopqrst"), clients=8)
-    rows = table.records(ShareOut(plan, 2, "auto", None)).collect()
+    rows = table.records(ShareOut(plan, Additive(2), None)).collect()
     words = np.concatenate([np.frombuffer(row.words, dtype=np.uint64) for row in rows])
     assert words.size == np.unique(words).size == 4 * 2 * 20
 
@@ -155,7 +168,7 @@ def test_seed_repeats_a_simulation_and_a_retried_task(session):
 
     assert values(1, 2) == values(1, 2)
     assert len({*values(1, 2), *values(2, 2), *values(1, 3)}) == 6
-    task = ShareOut(SparkEngine().plan(MARKS, 1.0, 20), 3, "auto", b"key")
+    task = ShareOut(SparkEngine().settle(gaussian_round(MARKS, 1.0), 20), Additive(3), b"key")
     again, other = task.record(4, [ROWS]).words, task.record(5, [ROWS]).words
     assert (task.record(4, [ROWS]).words == again).all()
     assert (other != again).all()
@@ -224,9 +237,10 @@ BAD_CELLS = {
 @pytest.mark.parametrize("name", BAD_CELLS)
 def test_a_row_with_a_bad_cell_counts_as_zero_also_after_steps(session, tmp_path: Path, name: str):
     (tmp_path / "rows.csv").write_text(BAD_CELLS[name])
-    table = SparkTable.read(tmp_path / "rows.csv", session=session).map(lambda rows: np.clip(rows, 0, 9) + 1, 2)
+    table = SparkTable.read(tmp_path / "rows.csv", session=session)
+    spec = gaussian_round(Means((9.0, 9.0)), 0.0, steps=(clip([9.0, 9.0]), shift([-1.0, -1.0])))
     with pytest.warns(OutOfDomainWarning, match="got 1 of 2 that are not; each of them counts as zero"):
-        release = SparkEngine(session=session).private_sum(table, gaussian_round(Means((9.0, 9.0)), 0.0))
+        release = SparkEngine(session=session).private_sum(table, spec)
     assert release.value.tolist() == [2.0, 3.0]
 
 
@@ -288,7 +302,7 @@ def test_an_error_in_a_worker_is_one_line(session):
     def wrong(rows: np.ndarray) -> np.ndarray:
         raise ValueError("three of these are too many")
 
-    table = SparkTable(blocks_of(session, ROWS, 1), ("mark",), clients=20).map(wrong, 1)
+    table = SparkTable(blocks_of(session, ROWS, 1).map(wrong), ("mark",), clients=20)
     with pytest.raises(RoundRefused, match="^a Spark job failed: ValueError: three of these are too many; nothing was"):
         SparkEngine(session=session).private_sum(table, gaussian_round(MARKS, 1.0))
 
@@ -308,7 +322,7 @@ def test_an_array_too_large_for_the_driver_is_refused():
     ("arguments", "message"),
     [
         ({"computes": 1}, "computes must be a whole number in 2..1000, got computes=1"),
-        ({"tolerated": -1}, "tolerated must be a whole number >= 0, got tolerate=-1"),
+        ({"tolerate": -1}, "tolerate must be a whole number >= 0, got tolerate=-1"),
         ({"partitions": 0}, "partitions must be a whole number >= 1, got partitions=0"),
         ({"shares": "none"}, "shares must be one of auto, raw, seeds"),
         ({"seed": -3}, "seed must be a whole number"),
@@ -345,11 +359,12 @@ def test_seeds_expanded_by_client_and_compute_give_the_same_sum(session):
 
 def test_one_problem_spoils_the_sum_of_records():
     good, bad = Record(np.ones(3, dtype=np.uint64), 2), Record(np.zeros(0, dtype=np.uint64), 0, "no number")
+    scheme = Additive(3)
     for records in ([good, bad, good], [bad, good], [good, good, bad]):
-        total = added(records)
+        total = added(records, scheme)
         assert total is not None
         assert (total.words.size, total.clients, total.problem) == (0, 0, "no number")
-    assert added([]) is None
+    assert added([], scheme) is None
 
 
 # models on a table
@@ -364,8 +379,8 @@ def test_the_default_regression_sums_a_table_as_it_sums_an_array(
     bound = Box((1.0,) * 3, 1.0)
     table = SparkTable(blocks_of(session, regression_rows, 3, size=50), tuple("abcy"), clients=400)
     options = {"intercept": intercept, "norm": norm}
-    ours = fit_scaled(table, bound, (1e-9, 1e-9), SparkEngine(session=session, computes=2), **options)
-    local = fit_scaled(regression_rows, bound, (1e-9, 1e-9), LocalEngine(computes=2), **options)
+    ours = fit_auto(table, bound, (1e-9, 1e-9), SparkEngine(session=session, computes=2), **options)
+    local = fit_auto(regression_rows, bound, (1e-9, 1e-9), LocalEngine(computes=2), **options)
     np.testing.assert_allclose(ours.released.sums.xx, local.released.sums.xx, atol=1e-4)
     np.testing.assert_allclose(ours.released.sums.xy, local.released.sums.xy, atol=1e-4)
     np.testing.assert_allclose(ours.released.columns.centre, local.released.columns.centre, atol=1e-6)
@@ -374,12 +389,13 @@ def test_the_default_regression_sums_a_table_as_it_sums_an_array(
 @pytest.mark.parametrize(
     ("options", "y", "message"),
     [
-        ({"y_bound": 1}, "y", "x_bound must be given for a SparkTable, got x_bound=None; its rows are not looked at"),
-        ({"x_bound": 1}, "y", "y_bound must be given for a SparkTable"),
+        ({"y_bound": 1}, "y", "x_bound must be given for a table, got x_bound=None; its rows are not looked at"),
+        ({"x_bound": 1}, "y", "y_bound must be given for a table"),
         ({"x_bound": 1, "y_bound": 1}, "z", "y must be the name of one of several columns, a, b, c, y, got y='z'"),
         ({"x_bound": 1, "y_bound": 1}, [1.0], "y must be the name of one of several columns"),
-        ({"x_bound": 1, "y_bound": 1, "method": "plain"}, "y", "method must be 'auto' for a SparkTable"),
-        ({"x_bound": 1, "y_bound": 1, "engine": LocalEngine()}, "y", "engine must be a SparkEngine for a SparkTable"),
+        ({"x_bound": 1, "y_bound": 1, "method": "plain"}, "y", "method must be 'auto' for a table"),
+        ({"x_bound": 1, "y_bound": 1, "engine": LocalEngine()}, "y", "engine must run where the rows of a SparkTable are"),
+        ({"x_bound": 1, "y_bound": 1, "engine": TrustedAggregator()}, "y", "engine must run where the rows of a SparkTable"),
     ],
 )
 def test_what_an_estimator_cannot_do_with_a_table_is_one_line(session, options: dict, y: object, message: str):
@@ -392,7 +408,7 @@ def test_what_an_estimator_cannot_do_with_a_table_is_one_line(session, options: 
 
 
 def error_of(code: str, **environment: str) -> str:
-    program = f"import numpy as np\n{code}\nfrom hubbub.engines.spark.engine import SparkEngine\nfrom hubbub.statistics import Means\n"
+    program = f"import numpy as np\n{code}\nfrom hubbub.engines.spark.engine import SparkEngine\nfrom hubbub.privacy import gaussian_round\nfrom hubbub.statistics import Means\n"
     program += "from hubbub.errors import HubbubError\n"
     program += "try: SparkEngine().private_sum(np.ones((5, 1)), gaussian_round(Means((1.0,)), 1.0))\nexcept HubbubError as error: print(error)"
     out = subprocess.run(

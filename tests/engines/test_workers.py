@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from hubbub.engines import LocalEngine, local
+from hubbub.engines import LocalEngine
+from hubbub.engines.local import engine as local
 from hubbub.engines.local.pool import POOL, Workers
 from hubbub.errors import HubbubError, InvalidInput, OutOfDomainWarning
 from hubbub.privacy import gaussian_round

@@ -171,7 +171,7 @@ def test_bounds_from_the_data_are_a_leak(data):
 
 def test_one_bound_per_column(data):
     fitted = model(x_bound=[1.0, 0.5, 2.0], method="plain").fit(*data)
-    assert fitted.fit_.bound.x == (1.0, 0.5, 2.0)
+    assert fitted.result_.bound.x == (1.0, 0.5, 2.0)
 
 
 @pytest.mark.parametrize(

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from hubbub import Budget, InvalidInput, PrivateLinearRegression
-from hubbub.estimators.stored import StoredModel
+from hubbub.analyses.linear.stored import StoredModel
 
 
 @pytest.fixture
 def stored(regression_rows: np.ndarray) -> tuple[PrivateLinearRegression, StoredModel]:
     fitted = PrivateLinearRegression(Budget(1.0, 1e-5), x_bound=1.0, y_bound=1.0)
     fitted.fit(regression_rows[:, :-1], regression_rows[:, -1])
-    return fitted, StoredModel.of(fitted, ["a", "b", "c"], "y")
+    return fitted, fitted.stored(["a", "b", "c"], "y")
 
 
 def test_round_trip(stored, tmp_path: Path, regression_rows: np.ndarray):

@@ -18,7 +18,7 @@ from hubbub.privacy import (
     epsilon_spent,
     fits,
     noise_multiplier,
-    split,
+    shared_multipliers,
 )
 
 
@@ -51,25 +51,25 @@ def test_foreign_gaussian_costs_what_ours_of_half_its_multiplier_does():
 @settings(max_examples=100, deadline=None)
 @given(
     epsilon=st.floats(0.01, 50),
-    shares=st.lists(st.floats(0.05, 1), min_size=1, max_size=6),
+    weights=st.lists(st.floats(0.05, 1), min_size=1, max_size=6),
 )
-def test_split_meets_the_budget_exactly(epsilon: float, shares: list[float]):
+def test_shared_multipliers_meet_the_budget_exactly(epsilon: float, weights: list[float]):
     budget = Budget(epsilon, 1e-5)
-    events = [GaussianEvent(m) for m in split(budget, shares)]
+    events = [GaussianEvent(m) for m in shared_multipliers(budget, weights)]
     assert fits(events, budget)
     assert epsilon_spent(events, 1e-5) == pytest.approx(epsilon, rel=1e-6)
 
 
-def test_split_needs_less_noise_than_dividing_epsilon_and_delta():
+def test_shared_multipliers_need_less_noise_than_dividing_epsilon_and_delta():
     budget = Budget(1.0, 1e-5)
-    for multiplier, share in zip(split(budget, [0.3, 0.7]), (0.3, 0.7), strict=True):
-        assert multiplier < noise_multiplier(Budget(share, share * 1e-5))
+    for multiplier, part in zip(shared_multipliers(budget, [0.3, 0.7]), (0.3, 0.7), strict=True):
+        assert multiplier < noise_multiplier(Budget(part, part * 1e-5))
 
 
-@pytest.mark.parametrize("shares", [[], [0.0, 1.0], [-1.0]])
-def test_bad_shares_are_one_line(shares: list[float]):
-    with pytest.raises(InvalidInput, match="shares must be positive"):
-        split(Budget(1, 1e-5), shares)
+@pytest.mark.parametrize("weights", [[], [0.0, 1.0], [-1.0]])
+def test_bad_weights_are_one_line(weights: list[float]):
+    with pytest.raises(InvalidInput, match="weights must be positive"):
+        shared_multipliers(Budget(1, 1e-5), weights)
 
 
 def test_no_noise_costs_everything_and_no_event_costs_nothing():

@@ -18,7 +18,7 @@ import dp_accounting
 import pytest
 
 from hubbub.errors import BudgetExceeded, InvalidInput
-from hubbub.privacy import Budget, Entry, GaussianEvent, Ledger, current_ledger, noise_multiplier, split
+from hubbub.privacy import Budget, Entry, GaussianEvent, Ledger, current_ledger, noise_multiplier, shared_multipliers
 
 BUDGET = Budget(1.0, 1e-5)
 WHOLE = GaussianEvent(noise_multiplier(BUDGET))
@@ -38,7 +38,7 @@ def test_spends_exactly_its_budget_and_no_more(ledger: Ledger):
 
 
 def test_refused_charge_leaves_the_ledger_as_it_was(ledger: Ledger):
-    first, second = (GaussianEvent(m) for m in split(BUDGET, [1, 1]))
+    first, second = (GaussianEvent(m) for m in shared_multipliers(BUDGET, [1, 1]))
     ledger.charge("one", first)
     before = ledger.entries
     with pytest.raises(BudgetExceeded):
@@ -47,18 +47,20 @@ def test_refused_charge_leaves_the_ledger_as_it_was(ledger: Ledger):
     ledger.charge("two", second)
 
 
-def test_refund_takes_the_right_entries(ledger: Ledger):
-    event = GaussianEvent(split(BUDGET, [1, 1, 1, 1])[0])
+def test_what_was_not_released_is_given_back_and_nothing_else(ledger: Ledger):
+    event = GaussianEvent(shared_multipliers(BUDGET, [1, 1, 1, 1])[0])
     entries = [Entry("refused", event), Entry("refused too", event)]
     ledger.charge("kept", event)
     ledger.charge_entries(entries)
     ledger.charge("meanwhile", event)
-    ledger.refund(entries)
+    ledger.exchange(entries, entries[:1])
+    assert [entry.label for entry in ledger.entries] == ["kept", "meanwhile", "refused"]
+    ledger.exchange(entries[:1], [])
     assert [entry.label for entry in ledger.entries] == ["kept", "meanwhile"]
 
 
 def test_several_entries_are_charged_together_or_not_at_all(ledger: Ledger):
-    first, second, third = (GaussianEvent(m) for m in split(BUDGET, [1, 1, 0.01]))
+    first, second, third = (GaussianEvent(m) for m in shared_multipliers(BUDGET, [1, 1, 0.01]))
     ledger.charge("one", first)
     with pytest.raises(BudgetExceeded):
         ledger.charge_entries([Entry("two", second), Entry("three", GaussianEvent(third.noise_multiplier / 50))])
@@ -102,7 +104,7 @@ def _charge_often(path: Path) -> int:
     ledger, taken = Ledger(BUDGET, path), 0
     for _ in range(10):
         try:
-            ledger.charge("fit", GaussianEvent(split(BUDGET, [1] * 8)[0]))
+            ledger.charge("fit", GaussianEvent(shared_multipliers(BUDGET, [1] * 8)[0]))
             taken += 1
         except BudgetExceeded:
             pass
@@ -134,19 +136,42 @@ def test_damaged_ledger_file_is_one_line(tmp_path: Path, content: str):
         Ledger(BUDGET, tmp_path / "l.json")
 
 
-def test_foreign_events_are_charged_in_memory_only(tmp_path: Path):
-    foreign = dp_accounting.GaussianDpEvent(100.0)
-    in_memory = Ledger(BUDGET)
-    in_memory.charge("a count of our own", foreign)
-    assert in_memory.epsilon > 0
-    with pytest.raises(InvalidInput, match="event must be Gaussian in a ledger file"):
-        Ledger(BUDGET, tmp_path / "l.json").charge("count", foreign)
+@pytest.mark.parametrize(
+    "foreign",
+    [
+        dp_accounting.GaussianDpEvent(100.0),
+        dp_accounting.PoissonSampledDpEvent(0.1, dp_accounting.GaussianDpEvent(50.0)),
+        dp_accounting.SelfComposedDpEvent(dp_accounting.GaussianDpEvent(200.0), 3),
+        dp_accounting.ComposedDpEvent([dp_accounting.GaussianDpEvent(100.0), dp_accounting.GaussianDpEvent(90.0)]),
+    ],
+    ids=lambda event: type(event).__name__,
+)
+def test_foreign_events_are_charged_and_outlast_the_process(ledger: Ledger, foreign: dp_accounting.DpEvent):
+    ledger.charge("a count of our own", foreign)
+    assert ledger.epsilon > 0
+    if ledger.path is not None:
+        again = Ledger.open(ledger.path)
+        assert again.entries == ledger.entries == (Entry("a count of our own", foreign),)
+        assert again.epsilon == ledger.epsilon
+    with pytest.raises(BudgetExceeded):
+        ledger.charge("too much", dp_accounting.GaussianDpEvent(0.5))
+
+
+class Homemade(dp_accounting.DpEvent):
+    """Of no package that a reader of the file could know."""
+
+
+def test_an_event_that_nobody_else_knows_stays_out_of_files(tmp_path: Path):
+    ledger = Ledger(BUDGET, tmp_path / "l.json")
+    with pytest.raises(InvalidInput, match="event must be"):
+        ledger.charge("count", Homemade())
+    assert ledger.entries == Ledger.open(ledger.path).entries == () if ledger.path.exists() else ledger.entries == ()
 
 
 def test_threads_never_overspend():
     """Twenty threads, eight charges fit: the ledger is asked and written under one lock."""
     ledger = Ledger(BUDGET)
-    event = GaussianEvent(split(BUDGET, [1] * 8)[0])
+    event = GaussianEvent(shared_multipliers(BUDGET, [1] * 8)[0])
 
     def charge(_: int) -> bool:
         try:

@@ -13,20 +13,26 @@ from scipy import stats
 
 from conftest import FALSE_ALARM
 from hubbub.errors import InvalidInput
-from hubbub.privacy import Budget, DistributedGaussian, Population, add_share, covered, noise_multiplier
+from hubbub.grid import Grid
+from hubbub.privacy import Budget, GaussianMechanism, GaussianNoise, Population, covered, noise_multiplier
 from hubbub.privacy.calibration import epsilon_of
+from hubbub.protocols import RoundNoise
 from hubbub.randomness import Randomness
+from hubbub.statistics import Means
+
+GRID = Grid(20)
 
 
 @given(k=st.integers(2, 10**6), d=st.integers(0, 100), c=st.integers(0, 100), sigma=st.floats(0.1, 100))
 def test_least_noise_left_is_sigma_std(k: int, d: int, c: int, sigma: float):
     if k - d - c - 1 < 1:
         return
-    mechanism = DistributedGaussian(sigma, 2.0, Population(k, d, c))
-    assert mechanism.sigma_std == 2.0 * sigma
-    assert mechanism.sigma_release(k - d - c - 1) == pytest.approx(mechanism.sigma_std)
-    assert mechanism.sigma_release(k) == pytest.approx(mechanism.sigma_std * math.sqrt(k / (k - d - c - 1)))
-    assert mechanism.event.noise_multiplier == sigma
+    noise = GaussianNoise(sigma, 2.0, Population(k, d, c), GRID)
+    assert noise.sigma_std == 2.0 * sigma
+    assert noise.law(k - d - c - 1).std == pytest.approx(noise.sigma_std)
+    assert noise.law(k).std == pytest.approx(noise.sigma_std * math.sqrt(k / (k - d - c - 1)))
+    assert noise.law(k).law == "normal"
+    assert GaussianMechanism(sigma).event().noise_multiplier == sigma
 
 
 @pytest.mark.parametrize(("k", "t", "theorem1"), [(20, 8, 2.052), (20, 10, math.inf), (200, 50, 1.252), (5, 1, 1.250)])
@@ -35,8 +41,8 @@ def test_an_adversary_who_chooses_the_dropouts_learns_no_more_than_promised(k: i
     budget = Budget(1.0, 1e-5)
 
     def epsilon(population: Population) -> float:
-        mechanism = DistributedGaussian(noise_multiplier(budget), 1.0, population)
-        left = mechanism.sigma_release(max(k - t - t - 1, 0))  # absent, colluding, and the curious client's own share
+        noise = GaussianNoise(noise_multiplier(budget), 1.0, population, GRID)
+        left = noise.law(max(k - t - t - 1, 0)).std  # absent, colluding, and the curious client's own share
         return epsilon_of(left, budget.delta) if left else math.inf
 
     if 2 * t <= k - 2:
@@ -56,7 +62,7 @@ def test_theorem_1_and_samples(k: int, t: int, samples: int):
     assert paper.shares == k - t - 1
     assert [paper.covered(missing) for missing in (0, t)] == [t, 0]
     few, many = Population(k), Population(k, samples=k * samples, largest=samples)
-    assert DistributedGaussian(1.0, 1.0, few).sigma_client == DistributedGaussian(1.0, 1.0, many).sigma_client
+    assert GaussianNoise(1.0, 1.0, few, GRID).sigma_client == GaussianNoise(1.0, 1.0, many, GRID).sigma_client
 
 
 @pytest.mark.parametrize(("k", "d", "c"), [(2, 1, 0), (2, 0, 1), (5, 2, 2), (5, 5, 5), (10, 0, 9)])
@@ -82,7 +88,7 @@ def test_number_of_clients_is_a_whole_number_from_two(n: float):
 ])  # fmt: skip
 def test_bad_parameters_are_one_line(field: str, args: tuple[float, float]):
     with pytest.raises(InvalidInput, match=f"{field} must be .*, got {field}="):
-        DistributedGaussian(*args, Population(10))
+        GaussianNoise(*args, Population(10), GRID)
 
 
 @pytest.mark.parametrize(("field", "args"), [
@@ -100,11 +106,22 @@ def test_tolerated_is_short_for_both():
     assert covered(0, 1, 2) == (1, 2)
 
 
-def test_share_has_the_stated_variance_and_is_added_to_the_vector():
-    vectors = np.full((2000, 50), 3.0)
-    noisy = add_share(vectors, 0.7, Randomness.simulation(5))
+def noise_of(sigma_client: float) -> GaussianNoise:
+    """Two clients, one of whom is counted on: its share is all the noise there is."""
+    return GaussianNoise(sigma_client, 1.0, Population(2), Grid(30))
+
+
+@pytest.mark.parametrize("way", ["noisy words", "shares", "by default"])
+def test_share_has_the_stated_variance_and_is_added_to_the_vector(way: str):
+    vectors, law = np.full((2000, 50), 3.0), noise_of(0.7)
+    if way == "noisy words":
+        words = law.noisy_words(vectors, Randomness.simulation(5))
+    elif way == "shares":
+        words = law.encoded(vectors) + law.shares(2000, 50, Randomness.simulation(5))
+    else:
+        words = RoundNoise.noisy_words(law, vectors, Randomness.simulation(5))
     assert (vectors == 3.0).all()
-    noise = noisy - 3.0
+    noise = law.grid.decode(words) - 3.0
     chi2 = (noise**2).sum() / 0.7**2
     assert (
         stats.chi2(noise.size).interval(1 - FALSE_ALARM)[0] < chi2 < stats.chi2(noise.size).interval(1 - FALSE_ALARM)[1]
@@ -112,5 +129,28 @@ def test_share_has_the_stated_variance_and_is_added_to_the_vector():
 
 
 def test_no_noise_leaves_the_vector_alone():
-    vectors = np.ones((3, 2))
-    assert add_share(vectors, 0.0, Randomness.simulation(5)) is vectors
+    vectors, law = np.ones((3, 2)), noise_of(0.0)
+    assert (law.noisy_words(vectors, Randomness.simulation(5)) == law.grid.encode(np.ones((3, 2)))).all()
+    assert (vectors == 1.0).all()
+    assert not law.shares(3, 2, Randomness.simulation(5)).any()
+
+
+@pytest.mark.parametrize("way", [GaussianNoise.noisy_words, RoundNoise.noisy_words])
+def test_silent_clients_add_none_and_the_others_theirs(way):
+    vectors, law, silent = np.ones((6, 40)), noise_of(0.7), np.array([True, False, False, True, True, False])
+    noise = law.grid.decode(way(law, vectors, Randomness.simulation(5), silent)) - 1.0
+    assert (noise[silent] == 0.0).all()
+    assert (noise[~silent] != 0.0).all()
+
+
+@pytest.mark.parametrize("unit", ["sample", "client"])
+def test_noise_is_scaled_to_what_moves_on_the_grid(unit):
+    """Delta + sqrt(d) steps for a sample, and as many times that as samples count together."""
+    statistic, people = Means((1.0, 2.0, 3.0)), Population(10, 1, 1, 50, 5, unit=unit)
+    noise = GaussianMechanism(2.0).settled(statistic, people)
+    once = statistic.sensitivity + math.sqrt(3) * noise.grid.step
+    assert noise.sensitivity == pytest.approx(once * (5 if unit == "client" else 1), rel=1e-15)
+    assert noise.sigma_std == 2.0 * noise.sensitivity
+    noise.check(statistic)
+    with pytest.raises(InvalidInput, match="sensitivity must be at least .* the study would add too little noise"):
+        GaussianNoise(2.0, 0.999 * noise.sensitivity, people, noise.grid).check(statistic)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from hubbub.engines import LocalEngine, TrustedAggregator
-from hubbub.privacy import Budget, EarlyPopulation, PrivacyReport, gaussian_round, split
+from hubbub.privacy import Budget, EarlyPopulation, PrivacyReport, gaussian_round, shared_multipliers
 from hubbub.privacy.report import Round
 from hubbub.statistics import Means
 
@@ -22,7 +22,7 @@ def report(engine: object = None, budget: Budget = BUDGET, rounds: int = 2) -> P
     engine = LocalEngine(computes=3, tolerate=4) if engine is None else engine
     done = [
         Round(f"round {k}", engine.private_sum(ROWS, gaussian_round(Means((1.0, 1.0)), m)))  # type: ignore[attr-defined]
-        for k, m in enumerate(split(budget, [1.0] * rounds))
+        for k, m in enumerate(shared_multipliers(budget, [1.0] * rounds))
     ]
     return PrivacyReport(budget, tuple(done))
 
@@ -79,7 +79,7 @@ def test_parties_and_whole_clients_are_stated():
 def test_a_study_of_an_earlier_version_counts_in_samples():
     """5 parties of 10 samples, T = 3: what 0.1 called 3 colluding clients are 3 samples, whoever holds them."""
     early = EarlyPopulation(200, 3, 3, 200, 10, theorem1=True, held=10)
-    release = LocalEngine().private_sum(ROWS, gaussian_round(Means((1.0, 1.0)), split(BUDGET, [1.0])[0]))
+    release = LocalEngine().private_sum(ROWS, gaussian_round(Means((1.0, 1.0)), shared_multipliers(BUDGET, [1.0])[0]))
     made = PrivacyReport(
         BUDGET, (Round("mean", replace(release, protection=replace(release.protection, population=early))),)
     )

@@ -10,10 +10,9 @@ from scipy import stats
 
 from conftest import FALSE_ALARM
 from hubbub.errors import InvalidInput
-from hubbub.protocols import Tally
 from hubbub.randomness import Randomness
-from hubbub.securesum import Additive, AdditiveTally
-from hubbub.securesum.additive import MASKED, expanded
+from hubbub.securesum import Additive
+from hubbub.securesum.additive import MASKED, expanded, long_share_at
 
 
 def byte_p_value(words: np.ndarray) -> float:
@@ -28,16 +27,11 @@ def bit_p_value(words: np.ndarray) -> float:
     return float(stats.chi2(64).sf(np.sum(z**2)))
 
 
-def share(tally: Tally, vectors: np.ndarray) -> None:
-    for rows, columns in tally.blocks(len(vectors)):
-        tally.add(vectors[rows, columns].copy(), columns)
-
-
-def added(computes: int, shares) -> np.ndarray:
-    """What Computes that hold these shares come to together, each through its own sum."""
-    scheme = Additive(computes)
-    sums = {k: scheme.empty(shares[0].dimension) for k in range(computes)}
+def combined(scheme: Additive, shares) -> np.ndarray:
+    """Each Compute adds the one share that it gets, and the combiner adds up the sums."""
+    sums = {}
     for k, share in enumerate(shares):
+        sums[k] = scheme.empty(share.dimension)
         scheme.accumulate(sums[k], share)
     return scheme.unshard(sums)
 
@@ -45,19 +39,30 @@ def added(computes: int, shares) -> np.ndarray:
 @pytest.mark.parametrize("computes", range(2, 21))
 def test_all_shares_add_up_exactly(computes: int, rng: np.random.Generator):
     secret = rng.integers(0, 2**64, size=33, dtype=np.uint64)
-    shares = Additive(computes).shard_at(secret, computes // 2, Randomness.system())
+    scheme = Additive(computes)
+    shares = scheme.shard_at(secret, computes // 2, Randomness.system())
     assert len(shares) == computes
-    assert (added(computes, shares) == secret).all()
+    assert (combined(scheme, shares) == secret).all()
     assert [share.form == MASKED for share in shares].index(True) == computes // 2
     assert sum(share.form == MASKED for share in shares) == 1
+
+
+def test_the_masked_vectors_are_spread_evenly_over_the_computes_by_the_clients_names():
+    """3000 names among 3 Computes: chi-squared, false alarm FALSE_ALARM."""
+    scheme, secret = Additive(3), np.zeros(1, dtype=np.uint64)
+    counts = np.bincount([long_share_at(f"client-{i}", 3) for i in range(3000)])
+    assert stats.chisquare(counts).pvalue > FALSE_ALARM
+    for client in ("client-0", "client-1", "Ada", "\N{SNOWMAN}"):
+        forms = [share.form for share in scheme.shard(secret, client, Randomness.system())]
+        assert forms.index(MASKED) == long_share_at(client, 3)
 
 
 @settings(max_examples=50, deadline=None)
 @given(computes=st.integers(2, 6), values=st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=9))
 def test_splitting_loses_nothing(computes: int, values: list[int]):
     secret = np.array(values, dtype=np.uint64)
-    shares = Additive(computes).shard(secret, "somebody", Randomness.system())
-    assert (added(computes, shares) == secret).all()
+    scheme = Additive(computes)
+    assert (combined(scheme, scheme.shard_at(secret, 0, Randomness.system())) == secret).all()
 
 
 @pytest.mark.parametrize("missing", [0, 1, 2])
@@ -82,15 +87,17 @@ def test_any_m_minus_1_shares_are_uniform(missing: int):
     assert abs(signs) < stats.norm.isf(FALSE_ALARM / 2) / np.sqrt(first.size)
 
 
-@pytest.mark.parametrize("sharing", ["raw", "seeds"])
+@pytest.mark.parametrize("masks", ["raw", "seeds"])
 @pytest.mark.parametrize("computes", [2, 3, 10])
-def test_every_computes_sum_is_uniform(computes: int, sharing: str):
+def test_every_computes_sum_is_uniform(computes: int, masks: str):
     """Each of the M sums over clients who all send zeros, over 1000 rounds: bytes and bits uniform."""
     randomness = Randomness.simulation(12)
     sums = []
     for _ in range(1000):
-        tally = AdditiveTally(computes, 16, randomness, sharing)
-        share(tally, np.zeros((2 * computes + 1, 16), dtype=np.uint64))
+        tally = Additive(computes, masks).tally(16, randomness)
+        vectors = np.zeros((2 * computes + 1, 16), dtype=np.uint64)
+        for rows, columns in tally.blocks(len(vectors)):
+            tally.add(vectors[rows, columns].copy(), columns)
         sums.append(tally.sums)
     for k in range(computes):
         words = np.stack([s[k] for s in sums])
@@ -112,6 +119,7 @@ def test_shares_never_show_their_content():
     for share in Additive(2).shard_at(secret, 0, Randomness.system()):
         assert repr(share) == f"Share(form={share.form}, dimension=1)"
         assert str(expanded(share)[0]) not in f"{share} {share!r}"
+        assert repr(share.body) not in f"{share} {share!r}"
 
 
 @pytest.mark.parametrize("computes", [-1, 0, 1, 2.5, 1001])

@@ -11,24 +11,24 @@ from hubbub.securesum import Additive, AdditiveTally, tally
 from hubbub.securesum.tally import add_rows
 
 
-@pytest.mark.parametrize("sharing", ["auto", "raw", "seeds"])
+@pytest.mark.parametrize("masks", ["auto", "raw", "seeds"])
 @pytest.mark.parametrize("computes", [2, 3, 10, 20])
 @pytest.mark.parametrize(("clients", "d"), [(1, 7), (5, 1), (64, 100), (40, 2500), (1, 70_000), (5000, 9)])
-def test_sums_add_up_exactly(sharing: str, computes: int, clients: int, d: int, rng: np.random.Generator):
+def test_sums_add_up_exactly(masks: str, computes: int, clients: int, d: int, rng: np.random.Generator):
     vectors = rng.integers(0, 2**64, size=(clients, d), dtype=np.uint64)
-    sums = AdditiveTally(computes, d, Randomness.system(), sharing)
+    sums = Additive(computes, masks).tally(d, Randomness.system())
     for rows, columns in sums.blocks(clients):
         sums.add(vectors[rows, columns].copy(), columns)
     assert (Additive(computes).unshard(dict(enumerate(sums.sums))) == vectors.sum(axis=0, dtype=np.uint64)).all()
 
 
-@pytest.mark.parametrize("sharing", ["raw", "seeds"])
+@pytest.mark.parametrize("masks", ["raw", "seeds"])
 @pytest.mark.parametrize(("clients", "d"), [(1, 1), (3000, 10), (33, 1024), (40, 10_000), (1, 1_000_000), (7, 65_537)])
-def test_blocks_cover_everything_once(sharing: str, clients: int, d: int):
+def test_blocks_cover_everything_once(masks: str, clients: int, d: int):
     seen = np.zeros((clients, d), dtype=int)
-    for block in AdditiveTally(2, d, Randomness.system(), sharing).blocks(clients):
-        assert sharing == "seeds" or seen[block].size <= tally.BLOCK_WORDS
-        assert sharing == "raw" or seen[block].shape[1] == d
+    for block in AdditiveTally(2, d, Randomness.system(), masks).blocks(clients):
+        assert masks == "seeds" or seen[block].size <= tally.BLOCK_WORDS
+        assert masks == "raw" or seen[block].shape[1] == d
         seen[block] += 1
     assert (seen == 1).all()
 
@@ -73,6 +73,8 @@ def test_added_rows_wrap_around_like_the_ring(shape: tuple[int, int], rng: np.ra
     assert total.tolist() == [(sum(int(w) for w in column) - 1) % 2**64 for column in words.T]
 
 
-def test_unknown_sharing_is_one_line():
+def test_unknown_masks_is_one_line():
     with pytest.raises(InvalidInput, match="shares must be one of auto, raw, seeds, got shares='plain'; use auto"):
         AdditiveTally(3, 1, Randomness.system(), "plain")  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="shares must be one of auto, raw, seeds, got shares='plain'; use auto"):
+        Additive(3, "plain")  # type: ignore[arg-type]

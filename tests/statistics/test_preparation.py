@@ -13,17 +13,21 @@ ROWS = np.array([[3.0, 4.0, 10.0], [0.3, 0.4, -1.0]])
 
 def test_steps_follow_one_another():
     steps = [shift([0.0, 0.0, 1.0]), shorten(1.0), clip([9.0, 9.0, 2.0]), scale([1.0, 1.0, 2.0]), constant()]
-    np.testing.assert_allclose(prepare(ROWS, steps), [[1.0, 0.6, 0.8, 1.0], [1.0, 0.3, 0.4, -1.0]])
+    rows, wrong = prepare(ROWS, steps)
+    np.testing.assert_allclose(rows, [[1.0, 0.6, 0.8, 1.0], [1.0, 0.3, 0.4, -1.0]])
+    assert wrong is None
     assert ROWS[0, 0] == 3.0
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_a_row_that_is_not_finite_stays_so_and_leaves_the_others_alone(value: float):
+def test_a_row_that_is_not_finite_is_marked_and_leaves_the_others_alone(value: float):
     steps = [shift([0.0, 0.0, 1.0]), shorten(1.0), clip([9.0, 9.0, 2.0]), constant()]
     rows = np.vstack([ROWS, [[0.0, value, 1.0]]])
-    found = prepare(rows, steps)
-    assert np.isnan(found[2]).all()
-    np.testing.assert_array_equal(found[:2], prepare(ROWS, steps))
+    found, wrong = prepare(rows, steps)
+    assert wrong is not None
+    assert wrong.tolist() == [False, False, True]
+    assert np.isfinite(found).all()
+    np.testing.assert_array_equal(found[:2], prepare(ROWS, steps)[0])
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from contracts.test_engines import STATISTICS, rows_for
+from contracts.test_statistics import STATISTICS, rows_for
 from hubbub.errors import InvalidInput
 from hubbub.statistics import Box, Means, Regression, statistic_from
 

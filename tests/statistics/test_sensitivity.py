@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from hubbub.protocols import Statistic
 from hubbub.statistics import Ball, Box, Count, MeanAndSquare, Means, OneHot, Regression, SecondMoments
-from hubbub.statistics.base import Statistic
 
 SLACK = 1 + 1e-9
 

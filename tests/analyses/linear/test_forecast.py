@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from hubbub import Budget
+from fits import fit_auto
+from hubbub.analyses.linear.auto import weights
 from hubbub.analyses.linear.forecast import advice, forecast
 from hubbub.analyses.linear.noise_aware import sample_posterior
-from hubbub.analyses.linear.scaled import fit_scaled, shares
 from hubbub.engines import TrustedAggregator
-from hubbub.privacy import split
+from hubbub.privacy import shared_multipliers
 from hubbub.statistics import Box
 
 
@@ -25,8 +26,8 @@ def test_widths_are_about_those_of_simulated_fits(n: int, d: int, epsilon: float
         X = rng.standard_normal((n, d))
         y = X @ rng.choice([-1, 1], d) / np.sqrt(d) + rng.standard_normal(n)
         rows = np.column_stack([X, y / np.sqrt(2)])
-        multipliers = split(Budget(epsilon, 1e-5), shares())
-        fit = fit_scaled(rows, Box((5.0,) * d, 5.0), multipliers, TrustedAggregator(seed))
+        multipliers = shared_multipliers(Budget(epsilon, 1e-5), weights())
+        fit = fit_auto(rows, Box((5.0,) * d, 5.0), multipliers, TrustedAggregator(seed))
         draws = sample_posterior(fit.released, draws=400).coefficients
         widths.append(np.ptp(np.quantile(draws, [0.05, 0.95], axis=0), axis=0).mean())
     assert np.mean(widths) == pytest.approx(forecast(n, d, Budget(epsilon, 1e-5)).width, rel=0.35)

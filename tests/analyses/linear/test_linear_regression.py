@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hubbub.analyses.linear.boxed import fit_plain, fit_projected, normal_posterior, private_deviations
 
+from fits import fit_plain, fit_projected
+from hubbub.analyses.linear.projected import normal_posterior, private_deviations
 from hubbub.engines import LocalEngine, TrustedAggregator
 from hubbub.errors import BudgetExceeded, InvalidInput, RoundRefused
 from hubbub.experiments.baselines import exact_gram, input_perturbation_gram
-from hubbub.privacy import Budget, Ledger, gaussian_round, noise_multiplier, split
+from hubbub.privacy import Budget, Ledger, gaussian_round, noise_multiplier, shared_multipliers
 from hubbub.randomness import Randomness
 from hubbub.statistics import Box, Gram, Means, SecondMoments
 
@@ -97,7 +98,7 @@ def test_unknown_repair_is_one_line():
 
 
 def test_ledger_is_checked_for_all_rounds_before_the_first(regression_rows: np.ndarray):
-    multipliers = split(BUDGET, [0.3, 0.7])
+    multipliers = shared_multipliers(BUDGET, [0.3, 0.7])
     ledger = Ledger(Budget(0.5, 1e-5))
 
     class Untouched(LocalEngine):
@@ -113,7 +114,7 @@ def test_crash_after_the_first_round_keeps_what_may_have_been_seen(regression_ro
     """The first round is released and stays charged; the refused second is given back; a crash gives nothing back."""
 
     class FailsLater:
-        population = LocalEngine().population
+        population, hold = LocalEngine().population, LocalEngine().hold
 
         def __init__(self, error: Exception) -> None:
             self.error, self.calls = error, 0
@@ -130,7 +131,7 @@ def test_crash_after_the_first_round_keeps_what_may_have_been_seen(regression_ro
     ):
         ledger = Ledger(BUDGET)
         with pytest.raises(type(error)):
-            fit_projected(regression_rows, BOX, split(BUDGET, [0.3, 0.7]), FailsLater(error), ledger=ledger)
+            fit_projected(regression_rows, BOX, shared_multipliers(BUDGET, [0.3, 0.7]), FailsLater(error), ledger=ledger)
         assert [entry.label for entry in ledger.entries] == left
 
 

@@ -7,14 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from fits import fit_auto
 from hubbub import Budget, Ledger, LocalEngine
+from hubbub.analyses.linear.auto import choose_ball, weights
 from hubbub.analyses.linear.columns import Columns
 from hubbub.analyses.linear.noise_aware import sample_posterior
 from hubbub.analyses.linear.released import Released
-from hubbub.analyses.linear.scaled import choose_ball, fit_scaled, shares
 from hubbub.analyses.linear.shrinkage import in_original_units, shrinkage_posterior, shrunk_covariance
 from hubbub.engines import TrustedAggregator
-from hubbub.privacy import split
+from hubbub.privacy import shared_multipliers
 from hubbub.statistics import Ball, Box, Gram
 
 BUDGET = Budget(1.0, 1e-5)
@@ -29,8 +30,8 @@ def simulate(n: int, d: int, seed: int, scale: float = 1.0) -> tuple[np.ndarray,
 
 def fitted(rows: np.ndarray, budget: Budget, seed: int, **options):
     d = rows.shape[1] - 1
-    multipliers = split(budget, shares(options.get("norm")))
-    return fit_scaled(rows, Box((7.5,) * d, 7.5), multipliers, TrustedAggregator(seed), **options)
+    multipliers = shared_multipliers(budget, weights(options.get("norm")))
+    return fit_auto(rows, Box((7.5,) * d, 7.5), multipliers, TrustedAggregator(seed), **options)
 
 
 def exact(xx: np.ndarray, n: int, noise: float) -> Released:
@@ -43,7 +44,8 @@ def exact(xx: np.ndarray, n: int, noise: float) -> Released:
 def test_two_rounds_spend_the_budget_together(norm: float | None):
     rows, _ = simulate(500, 3, 0)
     ledger = Ledger(BUDGET)
-    fit_scaled(rows, Box((7.5,) * 3, 7.5), split(BUDGET, shares(norm)), LocalEngine(), norm=norm, ledger=ledger)
+    multipliers = shared_multipliers(BUDGET, weights(norm))
+    fit_auto(rows, Box((7.5,) * 3, 7.5), multipliers, LocalEngine(), norm=norm, ledger=ledger)
     assert [entry.label for entry in ledger.entries] == ["columns", "regression"]
     assert ledger.epsilon == pytest.approx(1.0, rel=1e-6)
 
@@ -71,7 +73,8 @@ def test_mean_and_units_of_the_columns_do_not_matter(rng: np.random.Generator):
     stretch, shift = np.array([10.0, 0.1, 1.0, 5.0]), np.array([300.0, 0.2, -3.0, 50.0])
     moved = rows * stretch + shift
     middle, half = shift + stretch * 0.7, 8 * stretch
-    fit = fit_scaled(moved - middle, Box(tuple(half[:3]), half[3]), split(BUDGET, shares()), TrustedAggregator(3))
+    multipliers = shared_multipliers(BUDGET, weights())
+    fit = fit_auto(moved - middle, Box(tuple(half[:3]), half[3]), multipliers, TrustedAggregator(3))
     draws = sample_posterior(fit.released)
     expected = beta * stretch[3] / stretch[:3]
     np.testing.assert_allclose(draws.coefficients.mean(axis=0), expected, atol=0.15 * np.abs(expected).max())
@@ -140,9 +143,9 @@ def test_ball_widens_with_plenty_of_data_and_never_looks_at_it():
 def test_the_weight_of_y_costs_xy_little_and_spares_xx_noise():
     """Beside every other weight of the same ball: noise is in units of xx and, divided by the weight, of xy."""
     ball = choose_ball(1000, 10, 4.0)
-    weights = ball.weight * np.linspace(0.5, 2.0, 301)
-    of_xx = np.array([replace(ball, weight=weight).sensitivity(True) for weight in weights])
-    least, equal = (of_xx / weights).min(), (of_xx / weights).argmin()
+    others = ball.weight * np.linspace(0.5, 2.0, 301)
+    of_xx = np.array([replace(ball, weight=weight).sensitivity(True) for weight in others])
+    least, equal = (of_xx / others).min(), (of_xx / others).argmin()
     assert ball.sensitivity(True) / ball.weight < 1.014 * least
     assert ball.sensitivity(True) < 0.87 * of_xx[equal]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hubbub.analyses.linear.tuning import VERSION, explain, record
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def test_every_number_has_a_meaning_a_reason_and_a_command_that_exists():

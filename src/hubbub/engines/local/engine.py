@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.arrays import Floats, Words, number_rows
+from hubbub.engines.held import held_array
 from hubbub.engines.local.pool import POOL, NotForWorkers, Slice, Tick, cores
 from hubbub.engines.local.worker import MOST_SUMS, SLOT_WORDS
 from hubbub.errors import InvalidInput, invalid, whole
@@ -104,7 +105,7 @@ class LocalEngine(Engine):
 
     def hold(self, rows: Any) -> Floats:
         """An array, as it is."""
-        return number_rows("rows", rows)
+        return held_array(rows)
 
     def private_sum(self, rows: Any, spec: RoundSpec) -> Release:
         """The noisy sum over the clients that came, or a refusal."""

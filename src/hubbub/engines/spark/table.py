@@ -101,7 +101,8 @@ class SparkTable(Table):
                 )
         if self._frame is None:
             raise InvalidInput("columns must be selected before anything else, got a table of blocks; select first")
-        return replace(self, columns=tuple(columns))
+        counted = self.__dict__.get("shape", (self.clients,))[0]  # once is enough
+        return replace(self, columns=tuple(columns), clients=counted)
 
     def records(self, task: ShareOut) -> DataFrame:
         """One record for each partition. Every action on it draws fresh noise: run one, once."""

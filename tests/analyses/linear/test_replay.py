@@ -1,0 +1,69 @@
+"""Rounds run by somebody else give exactly what the estimator gives."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from hubbub import Budget, LocalEngine, PrivateLinearRegression
+from hubbub.analyses import ANALYSES
+from hubbub.analyses.driver import run
+from hubbub.analyses.linear.auto import LinearRegression
+from hubbub.analyses.replay import next_round, replayed
+from hubbub.errors import InvalidInput
+from hubbub.protocols import RoundSpec
+from hubbub.statistics.preparation import prepare
+
+BUDGET = Budget(2.0, 1e-5)
+PLANS = {
+    "box": LinearRegression(("a", "b", "c"), "y", (-1.0, 2.0), ((-1.0, 1.0), (-0.5, 1.0), (-1.0, 3.0))),
+    "norm": LinearRegression(("a", "b", "c"), "y", (-1.0, 1.0), x_norm=1.2),
+    "no intercept": LinearRegression(("a", "b", "c"), "y", (-1.0, 1.0), ((-1.0, 1.0),) * 3, intercept=False),
+}
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_replayed_rounds_are_the_estimators_rounds(name: str, regression_rows: np.ndarray):
+    """The public steps travel as JSON, and here somebody else takes them before the round."""
+    analysis, engine, done = PLANS[name], LocalEngine(computes=3, seed=3), []
+    people = engine.population(len(regression_rows))
+    while (following := next_round(analysis, BUDGET, people, done)) is not None:
+        rows, _ = prepare(regression_rows, json.loads(json.dumps(following.steps)))
+        done.append(engine.private_sum(rows, RoundSpec(following.label, following.statistic, following.mechanism)))
+    found = analysis.result(replayed(analysis, BUDGET, people, done))
+    model = PrivateLinearRegression(
+        BUDGET, x_bound=list(analysis.x_bound) or None, y_bound=analysis.y_bound, x_norm=analysis.x_norm,
+        fit_intercept=analysis.intercept, engine=LocalEngine(computes=3, seed=3),
+    ).fit(regression_rows[:, :-1], regression_rows[:, -1])  # fmt: skip
+    sums, expected = found.release.released.sums, model.release_.released.sums
+    np.testing.assert_allclose(sums.xx, expected.xx, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(found.posterior.mean, model.posterior_.mean, rtol=1e-6)
+    assert found.privacy.as_dict()["rounds"] == model.privacy_.as_dict()["rounds"]
+    assert found.release.names == analysis.features
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_telling_the_releases_again_gives_what_the_run_gave(name: str, regression_rows: np.ndarray):
+    analysis, engine = PLANS[name], LocalEngine(computes=3, seed=3)
+    result = run(analysis, regression_rows, engine, BUDGET)
+    releases = [each.release for each in result.privacy.rounds]
+    again = analysis.result(replayed(analysis, BUDGET, engine.population(len(regression_rows)), releases))
+    np.testing.assert_array_equal(again.release.released.sums.xx, result.release.released.sums.xx)
+    np.testing.assert_array_equal(again.posterior.mean, result.posterior.mean)
+    assert again.privacy.as_dict() == result.privacy.as_dict()
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_an_analysis_survives_a_study_file(name: str):
+    assert ANALYSES.read(json.loads(json.dumps(PLANS[name].describe()))) == PLANS[name]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"kind": "other"}, {"features": ["a", "a", "b"]}, {"x_bound": [[0, 1]]}, {"y_bound": [1, 0]}, {"y_bound": None}],
+)
+def test_a_damaged_description_is_refused(changes):
+    with pytest.raises(InvalidInput):
+        ANALYSES.read({**PLANS["box"].describe(), **changes})

@@ -1,0 +1,289 @@
+"""What every analysis must do: plan from public numbers, stay within the budget, and find the same from the releases.
+
+A new analysis is one line in ANALYSES. A package with an analysis of its own calls `check_analysis` in its tests.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from contracts.structure import satisfies
+from hubbub.analyses import ANALYSES as REGISTRY
+from hubbub.analyses.driver import run
+from hubbub.analyses.families.families import Bernoulli, Categorical, Gaussian, GaussianMean, PoissonRate
+from hubbub.analyses.linear.auto import LinearRegression
+from hubbub.analyses.linear.projected import PlainRegression, ProjectedRegression
+from hubbub.analyses.replay import next_round, replayed
+from hubbub.engines import LocalEngine, TrustedAggregator
+from hubbub.errors import BudgetExceeded, InvalidInput, RoundRefused
+from hubbub.privacy import GAUSSIAN, Budget, Ledger, Population, fits
+from hubbub.protocols import Analysis, Engine, Plan, Release, Result, Rows, RoundSpec, Statement
+from hubbub.roles import settle_round
+from hubbub.statistics.preparation import check_steps
+
+BUDGET = Budget(4.0, 1e-5)
+N = 200
+RNG = np.random.default_rng(20261115)
+X = RNG.uniform(-1, 1, size=(N, 2))
+REGRESSION = np.column_stack([X, np.clip(X @ [0.5, -0.3] + 0.1 * RNG.standard_normal(N), -1, 1)])
+COLUMNS = (("a", "b"), "y", (-1.0, 1.0))
+BOUNDS = ((-1.0, 1.0), (-1.0, 1.5))
+
+ANALYSES: dict[str, tuple[Analysis[Any, Any], np.ndarray]] = {
+    "linear": (LinearRegression(*COLUMNS, BOUNDS), REGRESSION),
+    "linear, by length": (LinearRegression(*COLUMNS, x_norm=1.5), REGRESSION),
+    "linear, no intercept": (LinearRegression(*COLUMNS, BOUNDS, intercept=False), REGRESSION),
+    "projected": (ProjectedRegression(*COLUMNS, BOUNDS), REGRESSION),
+    "projected, thresholds given": (ProjectedRegression(*COLUMNS, BOUNDS, thresholds=(2.0, 1.5)), REGRESSION),
+    "plain": (PlainRegression(*COLUMNS, BOUNDS, repair="flip", formula="paper"), REGRESSION),
+    "Bernoulli": (Bernoulli(column="ill"), RNG.integers(0, 2, (N, 1)).astype(float)),
+    "categorical": (Categorical(4, column="kind"), RNG.integers(0, 4, (N, 1)).astype(float)),
+    "Gaussian": (Gaussian(5.0), RNG.standard_normal((N, 1))),
+    "Gaussian, prior given": (Gaussian(5.0, 0.5, 2.0, 1.0, 1.0, "height"), RNG.standard_normal((N, 1))),
+    "Gaussian mean": (GaussianMean((3.0, 2.0), 1.0, names=("a", "b")), RNG.standard_normal((N, 2))),
+    "Poisson": (PoissonRate(20.0, column="events"), RNG.poisson(3.0, (N, 1)).astype(float)),
+}
+
+
+@dataclass(frozen=True)
+class OnlyShape(Rows):
+    """Rows of which nobody here knows more than how many there are."""
+
+    shape: tuple[int, int] = (0, 0)
+
+
+@dataclass
+class OnlyReleases(Engine):
+    """An engine without a single row: it hands out releases that were made elsewhere."""
+
+    people: Population
+    releases: Sequence[Release]
+    asked: list[RoundSpec] = field(default_factory=list)
+
+    def hold(self, rows: Any) -> Rows:
+        assert isinstance(rows, OnlyShape)
+        return rows
+
+    def population(self, samples: int) -> Population:
+        return self.people
+
+    def private_sum(self, rows: Any, spec: RoundSpec) -> Release:
+        self.asked.append(spec)
+        return self.releases[len(self.asked) - 1]
+
+
+@dataclass
+class Recording(Engine):
+    """Another engine, whose releases are kept."""
+
+    engine: Engine
+    specs: list[RoundSpec] = field(default_factory=list)
+    releases: list[Release] = field(default_factory=list)
+    refuse: int = -1
+
+    def hold(self, rows: Any) -> Rows:
+        return self.engine.hold(rows)
+
+    def population(self, samples: int) -> Population:
+        return self.engine.population(samples)
+
+    def private_sum(self, rows: Any, spec: RoundSpec) -> Release:
+        if len(self.releases) == self.refuse:
+            raise RoundRefused("too-few-clients", "clients must be more")
+        self.specs.append(spec)
+        self.releases.append(self.engine.private_sum(rows, spec))
+        return self.releases[-1]
+
+
+def told(spec: RoundSpec) -> str:
+    """Everything about a round, as text."""
+    content = {
+        "label": spec.label, "statistic": spec.statistic.describe(), "mechanism": spec.mechanism.describe(),
+        "steps": [dict(step) for step in spec.steps],
+    }  # fmt: skip
+    return json.dumps(content, sort_keys=True, allow_nan=False)
+
+
+def found(result: Result) -> str:
+    """What was found, as text; plain values only."""
+    return json.dumps([result.as_dict(), result.privacy.as_dict()], sort_keys=True)
+
+
+def recorded(analysis: Analysis[Any, Any], rows: np.ndarray, seed: int = 7) -> tuple[Recording, Any]:
+    engine = Recording(LocalEngine(tolerate=2, seed=seed))
+    return engine, run(analysis, rows, engine, BUDGET)
+
+
+def people_of(rows: np.ndarray) -> Population:
+    return LocalEngine(tolerate=2).population(rows.shape[0])
+
+
+def it_has_all_members(analysis: Analysis[Any, Any], rows: np.ndarray) -> None:
+    satisfies(analysis, Analysis)
+    assert len(analysis.columns) == rows.shape[1]
+    assert len(set(analysis.columns)) == rows.shape[1]
+    _, result = recorded(analysis, rows)
+    satisfies(result, Result)
+    satisfies(result.privacy, Statement)
+
+
+def everything_is_settled_before_the_first_round_from_public_numbers(
+    analysis: Analysis[Any, Any], rows: np.ndarray
+) -> None:
+    """The same plan twice; every round of it can be settled; what is asked later costs and measures the same."""
+    first, second = (analysis.plan(BUDGET, people_of(rows), GAUSSIAN) for _ in range(2))
+    assert isinstance(first, Plan)
+    assert first.budget == BUDGET
+    assert first.population == people_of(rows)
+    assert first.count == len(first.specs) >= 1
+    assert list(map(told, first.specs)) == list(map(told, second.specs))
+    for spec in first.specs:
+        settle_round(spec, people_of(rows))
+        if spec.steps:
+            check_steps(spec.steps, spec.statistic.columns)
+    engine, _ = recorded(analysis, rows)
+    assert len(engine.specs) == first.count
+    for asked, planned in zip(engine.specs, first.specs, strict=True):
+        assert (asked.label, asked.event) == (planned.label, planned.event)
+        assert asked.statistic.dimension == planned.statistic.dimension
+        json.loads(told(asked))
+
+
+def all_rounds_together_fit_the_budget(analysis: Analysis[Any, Any], rows: np.ndarray) -> None:
+    for budget in (Budget(0.1, 1e-6), BUDGET):
+        plan = analysis.plan(budget, people_of(rows), GAUSSIAN)
+        costs = plan.cost(plan.count)
+        assert [entry.label for entry in costs] == [spec.label for spec in plan.specs]
+        assert fits([entry.event for entry in costs], budget)
+        assert plan.cost(0) == ()
+        assert plan.cost(1) == costs[:1]
+    engine, result = recorded(analysis, rows)
+    assert fits([release.event for release in engine.releases], BUDGET)
+    assert fits([spec.event for spec in engine.specs], BUDGET)
+    assert len(result.privacy.as_dict()["rounds"]) == len(engine.releases)
+
+
+def replaying_the_releases_gives_the_same(analysis: Analysis[Any, Any], rows: np.ndarray) -> None:
+    """On another machine, from the description of the analysis; and the run itself repeats with its seed."""
+    engine, result = recorded(analysis, rows)
+    assert found(recorded(analysis, rows)[1]) == found(result)
+    elsewhere = REGISTRY.read(json.loads(json.dumps(analysis.describe())))
+    for other in (analysis, elsewhere):
+        state = replayed(other, BUDGET, people_of(rows), engine.releases)
+        assert other.ask(state) is None
+        assert found(other.result(state)) == found(result)
+        for done, spec in enumerate(engine.specs):
+            following = next_round(other, BUDGET, people_of(rows), engine.releases[:done])
+            assert following is not None, "too few releases"
+            assert told(following) == told(spec)
+
+
+def a_state_is_left_as_it_was(analysis: Analysis[Any, Any], rows: np.ndarray) -> None:
+    """`ask`, `tell` and `result` are functions: a state can be told twice."""
+    engine, _ = recorded(analysis, rows)
+    state = analysis.start(analysis.plan(BUDGET, people_of(rows), GAUSSIAN))
+    for release in engine.releases:
+        before, twice = analysis.ask(state), analysis.tell(state, release)
+        after = analysis.ask(state)
+        assert before is not None
+        assert after is not None
+        assert told(before) == told(after)
+        state = twice
+    assert found(analysis.result(state)) == found(analysis.result(state))
+
+
+def it_never_sees_a_row(analysis: Analysis[Any, Any], rows: np.ndarray) -> None:
+    engine, result = recorded(analysis, rows)
+    blind = OnlyReleases(people_of(rows), engine.releases)
+    assert found(run(analysis, OnlyShape(rows.shape), blind, BUDGET)) == found(result)
+    assert list(map(told, blind.asked)) == list(map(told, engine.specs))
+
+
+def it_runs_on_every_kind_of_engine(analysis: Analysis[Any, Any], rows: np.ndarray) -> None:
+    for engine in (LocalEngine(), LocalEngine(holds=4, dropouts=1, colluding=1, unit="client"), TrustedAggregator()):
+        result = run(analysis, rows, engine, BUDGET)
+        assert result.privacy.is_guarantee, str(result.privacy)
+        table = result.table(0.8)
+        assert len({row["name"] for row in table}) == len(table) >= 1
+        for row in table:
+            assert set(row) >= {"name", "mean", "std", "low", "high"}
+            assert row["low"] <= row["high"]
+            assert row["std"] >= 0
+            assert all(np.isfinite(row[key]) for key in ("mean", "std", "low", "high"))
+        assert json.loads(json.dumps(result.as_dict(), allow_nan=False))
+    assert not run(analysis, rows, LocalEngine(seed=1), BUDGET).privacy.is_guarantee
+
+
+def files_are_written(analysis: Analysis[Any, Any], rows: np.ndarray) -> None:
+    import tempfile
+
+    _, result = recorded(analysis, rows)
+    with tempfile.TemporaryDirectory() as folder:
+        for name, write in result.files().items():
+            path = Path(folder) / f"{name}.json"
+            write(path)
+            assert path.stat().st_size > 0
+
+
+def a_ledger_is_charged_before_and_given_back_what_was_not_released(
+    analysis: Analysis[Any, Any], rows: np.ndarray
+) -> None:
+    plan = analysis.plan(BUDGET, LocalEngine().population(rows.shape[0]), GAUSSIAN)
+    for refused in range(plan.count):
+        ledger, engine = Ledger(BUDGET), Recording(LocalEngine(), refuse=refused)
+        with pytest.raises(RoundRefused):
+            run(analysis, rows, engine, BUDGET, ledger)
+        assert ledger.entries == plan.cost(refused)
+    ledger, engine = Ledger(BUDGET), Recording(LocalEngine())
+    run(analysis, rows, engine, BUDGET, ledger)
+    assert ledger.entries == plan.cost(plan.count)
+    with pytest.raises(BudgetExceeded):
+        run(analysis, rows, engine, BUDGET, ledger)
+    assert len(engine.releases) == plan.count, "nothing was released for what the ledger refused"
+
+
+def description_reads_back(analysis: Analysis[Any, Any], rows: np.ndarray) -> None:
+    description = json.loads(json.dumps(analysis.describe(), allow_nan=False))
+    assert description["kind"] == analysis.kind
+    again = REGISTRY.read(description)
+    assert type(again) is type(analysis)
+    assert again.describe() == analysis.describe()
+    assert again.columns == analysis.columns
+    with pytest.raises(InvalidInput):
+        REGISTRY.read({**description, "unknown": 1})
+    with pytest.raises(InvalidInput):
+        REGISTRY.read({"kind": description["kind"]})
+
+
+CHECKS: list[Callable[[Analysis[Any, Any], np.ndarray], None]] = [
+    it_has_all_members,
+    everything_is_settled_before_the_first_round_from_public_numbers,
+    all_rounds_together_fit_the_budget,
+    replaying_the_releases_gives_the_same,
+    a_state_is_left_as_it_was,
+    it_never_sees_a_row,
+    it_runs_on_every_kind_of_engine,
+    files_are_written,
+    a_ledger_is_charged_before_and_given_back_what_was_not_released,
+    description_reads_back,
+]
+
+
+def check_analysis(analysis: Analysis[Any, Any], rows: np.ndarray) -> None:
+    """All of the contract, for one analysis and rows that suit it; for the tests of a package that brings one."""
+    for check in CHECKS:
+        check(analysis, rows)
+
+
+@pytest.mark.filterwarnings("ignore::hubbub.errors.UntrustworthyWarning")  # 200 rows tell little
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("name", ANALYSES)
+def test_contract(name: str, check: Callable[[Analysis[Any, Any], np.ndarray], None]):
+    check(*ANALYSES[name])
