@@ -24,7 +24,7 @@ from hubbub.analyses.replay import next_round, replayed
 from hubbub.engines import LocalEngine, TrustedAggregator
 from hubbub.errors import BudgetExceeded, InvalidInput, RoundRefused
 from hubbub.privacy import GAUSSIAN, Budget, Ledger, Population, fits
-from hubbub.protocols import Analysis, Engine, Plan, Release, Result, Rows, RoundSpec, Statement
+from hubbub.protocols import Analysis, Engine, Plan, Release, Result, RoundSpec, Rows, Statement
 from hubbub.roles import settle_round
 from hubbub.statistics.preparation import check_steps
 
