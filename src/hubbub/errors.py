@@ -2,6 +2,7 @@
 
 HubbubError
 ├── InvalidInput        a value, file or column the user can correct (also a ValueError)
+│   └── NotInstalled    a statistic, mechanism, secure sum, engine or analysis that this machine does not have
 ├── BudgetExceeded      a charge that the ledger refuses; nothing was spent
 ├── ReportRejected      a Compute does not take this report; `.reason` is a stable code
 ├── MalformedMessage    bytes that are not a message of this version
@@ -27,6 +28,10 @@ class HubbubError(Exception):
 
 class InvalidInput(HubbubError, ValueError):
     """A value outside its bound: the message names field, bound, value and remedy."""
+
+
+class NotInstalled(InvalidInput):
+    """Something that a study or a user names is not installed here; the message names the package if it is known."""
 
 
 class BudgetExceeded(HubbubError):

@@ -14,7 +14,7 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any, Generic, Protocol, TypeVar, cast
 
-from hubbub.errors import InvalidInput
+from hubbub.errors import InvalidInput, NotInstalled
 
 
 class Describes(Protocol):
@@ -59,11 +59,11 @@ class Finder(Generic[Found]):
             return cast("Found", point.load())
         known = ", ".join(self.names())
         if isinstance(package, str) and package and package != "hubbub":
-            raise InvalidInput(
+            raise NotInstalled(
                 f"{self.field} must be installed here, got {self.field}={str(name)[:80]!r} of the package "
                 f"{package[:80]!r}, which is not; install that from a source that you trust (known here: {known})"
             )
-        raise InvalidInput(
+        raise NotInstalled(
             f"{self.field} must be one of {known}, got {self.field}={str(name)[:80]!r}; "
             "update hubbub, or install the package that brings it"
         )

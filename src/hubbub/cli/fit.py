@@ -61,8 +61,11 @@ class FitOptions:
     ] = "auto"
     prior_scale: PriorScale = None
     engine: Annotated[
-        Literal["local", "spark"],
-        Parameter(help="local: in this process. spark: the file stays in Spark, on this machine or a cluster."),
+        str,
+        Parameter(
+            help="local: in this process. spark: the file stays in Spark, on this machine or a cluster. "
+            "Or the name of an engine that another package brings."
+        ),
     ] = "local"
     seal: Annotated[bool, Parameter(negative="", help="Encrypt and open every share (slower).")] = False
     ledger: Annotated[Path | None, Parameter(help="Charge this ledger file; refuse what overspends it.")] = None
@@ -167,7 +170,10 @@ def _check_options(options: FitOptions) -> None:
 
 
 def _check_engine(options: FitOptions) -> None:
-    """Refuse what the Spark engine does not do."""
+    """Refuse an engine that is not installed, and what the Spark engine does not do."""
+    from hubbub.engines import ENGINES
+
+    ENGINES.find(options.engine)
     if options.engine == "spark" and options.method != "auto":
         raise invalid("method", "auto for the engine spark", options.method, "use --method auto")
     if options.engine == "spark" and options.seal:

@@ -13,7 +13,7 @@ import numpy as np
 
 from hubbub.cli.output import progress
 from hubbub.cli.table import CsvOrParquet, read_table
-from hubbub.engines import LocalEngine
+from hubbub.engines import ENGINES, LocalEngine
 from hubbub.engines.spark.engine import SparkEngine
 from hubbub.engines.spark.table import SparkTable
 from hubbub.errors import InvalidInput, invalid
@@ -81,6 +81,9 @@ def running_engine(options: FitOptions) -> Iterator[Engine]:
     if options.engine == "local":
         yield LocalEngine(computes=computes, seal=options.seal, seed=seed, dropouts=dropouts, colluding=colluding)
         return
+    if options.engine != "spark":
+        yield _foreign(options.engine)
+        return
     with progress() as bar:
         task = bar.add_task("Spark tasks", total=None)
 
@@ -88,3 +91,15 @@ def running_engine(options: FitOptions) -> Iterator[Engine]:
             bar.update(task, completed=done, total=known)
 
         yield SparkEngine(computes=computes, seed=seed, tick=tick, dropouts=dropouts, colluding=colluding)
+
+
+def _foreign(name: str) -> Engine:
+    """Make an engine that another package brings, with its own defaults."""
+    make: Any = ENGINES.find(name)
+    try:
+        engine: Engine = make()
+    except TypeError as error:
+        raise InvalidInput(
+            f"engine must be one that can be made without arguments here, got engine={name}: {error}; use it in Python"
+        ) from None
+    return engine

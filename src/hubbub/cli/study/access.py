@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hubbub.cli.extras import needs_service
-from hubbub.errors import InvalidInput
+from hubbub.errors import InvalidInput, NotInstalled
 
 if TYPE_CHECKING:
     from hubbub.service.analyst.analyst import Analyst
@@ -24,6 +24,8 @@ def signed_study(file: Path) -> StudyRecord:
         return read_study(file.read_bytes())
     except OSError as error:
         raise InvalidInput(f"study must be readable, got study={file}: {error.strerror}; check the path") from None
+    except NotInstalled:
+        raise
     except InvalidInput as error:
         raise InvalidInput(
             f"study must be the file that `hubbub study create` wrote, got study={file}: {error}"
