@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from hubbub.arrays import Floats, number_rows
+from hubbub.engines.held import held_array
 from hubbub.errors import InvalidInput, PerhapsReleased, invalid, whole
 from hubbub.privacy import Budget, Population, Unit, covered
 from hubbub.protocols import Engine, Release, RoundSpec, SecureSum

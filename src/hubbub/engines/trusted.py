@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from hubbub.arrays import Floats, number_rows
+from hubbub.engines.held import held_array
 from hubbub.population import Population, TrustedPopulation
 from hubbub.protocols import Engine, NoiseLaw, Protection, Release, RoundNoise, RoundSpec
 from hubbub.randomness import Randomness
