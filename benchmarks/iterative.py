@@ -14,7 +14,7 @@ import statistics
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import jax
 import jax.numpy as jnp
@@ -23,17 +23,17 @@ import numpyro
 import numpyro.distributions as dist
 
 from hubbub import LocalEngine, TrustedAggregator
-from hubbub.analyses.iterative import svi
-from hubbub.analyses.iterative.plan import make_plan
+from hubbub.analyses.driver import run
 from hubbub.analyses.iterative.public import Public
 from hubbub.analyses.iterative.rows import as_rows
-from hubbub.analyses.iterative.trainer import train
+from hubbub.analyses.iterative.svi import VariationalInference, guided_model
 from hubbub.arrays import Floats
 from hubbub.engines.local.pool import cores
-from hubbub.privacy import Budget, Population, Release, add_share
+from hubbub.privacy import Budget, Population, Release, gaussian_round
+from hubbub.protocols import Engine, RoundSpec
 from hubbub.randomness import Randomness
-from hubbub.roles import plan_round
-from hubbub.statistics import Statistic
+from hubbub.roles import settle_round
+from hubbub.statistics import Count
 
 N, FEATURES, COMPUTES = 10_000, 99, 3
 STEPS, TURNS = 10, 15
@@ -48,47 +48,36 @@ def model(X, y=None):
 
 
 @dataclass(frozen=True)
-class Plain:
+class Plain(Engine):
     """The local engine without shares: every client's noise, then a sum that anybody could read."""
 
     threads: int = field(default_factory=cores)
 
-    def private_sum(self, rows: Floats, statistic: Statistic, noise_multiplier: float) -> Release:
-        plan = plan_round(statistic, noise_multiplier, Population(rows.shape[0]))
+    def hold(self, rows: Floats) -> Floats:
+        return rows
+
+    def population(self, samples: int) -> Population:
+        return Population(samples)
+
+    def private_sum(self, rows: Floats, spec: RoundSpec) -> Release:
+        plan, statistic = settle_round(spec, Population(rows.shape[0])), spec.statistic
+        at_once = statistic.at_once or rows.shape[0]
 
         def block_sum(start: int) -> Floats:
             randomness, value = Randomness.system(), np.zeros(plan.dimension)
-            vectors = statistic.vectors(rows[start : start + statistic.at_once])
-            scratch = np.empty((AT_ONCE, plan.dimension))
+            vectors = statistic.vectors(rows[start : start + at_once])
+            noise = np.empty((AT_ONCE, plan.dimension))
             for top in range(0, vectors.shape[0], AT_ONCE):
                 part = vectors[top : top + AT_ONCE]
-                value += add_share(part, plan.mechanism.sigma_client, randomness, out=scratch[: len(part)]).sum(axis=0)
+                randomness.fill_normals(noise[: len(part)], plan.noise.sigma_client)
+                noise[: len(part)] += part
+                value += noise[: len(part)].sum(axis=0)
             return value
 
         with ThreadPoolExecutor(self.threads) as pool:
-            value = sum(pool.map(block_sum, range(0, rows.shape[0], statistic.at_once)))
-        return TrustedAggregator(0).private_sum(np.zeros((2, 1)), _Shape(value), 0.0)
-
-
-@dataclass(frozen=True)
-class _Shape:
-    """Lets a ready sum pass as a release."""
-
-    value: Floats
-    columns: int = 1
-    magnitude: float = 1.0
-    sensitivity: float = 1.0
-    sensitivity_l1: float = 1.0
-
-    @property
-    def dimension(self) -> int:
-        return self.value.size
-
-    def vectors(self, rows: Floats) -> Floats:
-        return np.outer([1.0, 0.0], self.value)
-
-    def describe(self) -> dict[str, object]:
-        return {"statistic": "ready"}
+            value = sum(pool.map(block_sum, range(0, rows.shape[0], at_once)))
+        release = TrustedAggregator(0).private_sum(np.zeros((2, 1)), gaussian_round(Count(1.0), 0.0))
+        return replace(release, value=value, n=rows.shape[0])  # a sum that is ready passes as a release
 
 
 def measure() -> dict[str, object]:
@@ -96,22 +85,19 @@ def measure() -> dict[str, object]:
     X = rng.standard_normal((N, FEATURES))
     y = (rng.random(N) < 1 / (1 + np.exp(-X[:, 0]))).astype(float)
     rows, shape = as_rows((X, y))
-    parts = svi._prepared(model, None, shape, Public(), N)
-    plan = make_plan(N, STEPS, None, "self", Budget(1.0, 1e-5), None, 0, rng)
-    optimiser = svi.default_optimiser(STEPS)
+    analysis = VariationalInference(guided_model(model, None, shape, Public(), N), steps=STEPS)
     engines = {"secure": LocalEngine(computes=COMPUTES), "plain": Plain(), "trusted": TrustedAggregator()}
 
-    def run(name: str) -> float:
-        method = svi._method(parts, optimiser, plan, 1.0, 0.5, jax.random.PRNGKey(0))
+    def seconds(name: str) -> float:
         started = time.perf_counter()
-        train(method, rows, plan, engines[name], None)
+        run(analysis, rows, engines[name], Budget(1.0, 1e-5))
         return (time.perf_counter() - started) / STEPS
 
     for name in engines:
-        run(name)  # compiled and warm
-    turns = [{name: run(name) for name in engines} for _ in range(TURNS)]
+        seconds(name)  # compiled and warm
+    turns = [{name: seconds(name) for name in engines} for _ in range(TURNS)]
     return {
-        "N": N, "d": parts.program.dimension, "M": COMPUTES, "steps": STEPS * TURNS,
+        "N": N, "d": analysis.program.dimension, "M": COMPUTES, "steps": STEPS * TURNS,
         "secure_over_plain": statistics.median(t["secure"] / t["plain"] for t in turns),
         "secure_over_trusted": statistics.median(t["secure"] / t["trusted"] for t in turns),
         "best_seconds_a_step": {name: min(t[name] for t in turns) for name in engines},

@@ -6,6 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from hubbub.analyses.driver import run
     from hubbub.analyses.families.families import Bernoulli, Categorical, Gaussian, GaussianMean, PoissonRate
     from hubbub.analyses.linear.release import RegressionRelease
     from hubbub.engines import LocalEngine, TrustedAggregator
@@ -25,8 +26,10 @@ if TYPE_CHECKING:
     from hubbub.estimators.mixture import PrivateGaussianMixture
     from hubbub.estimators.sgld import PrivateSGLD
     from hubbub.estimators.svi import PrivateSVI
-    from hubbub.privacy import Budget, Ledger, Population, PrivacyReport, Release
+    from hubbub.privacy import Budget, Ledger, Population, PrivacyReport, Release, epsilon_spent, fits
     from hubbub.protocols import Engine
+    from hubbub.roles import Turnout, decode_release, settle_round, vectors_of
+    from hubbub.statistics import warn_outside
 
 _HOMES = {
     "Bernoulli": "hubbub.analyses.families.families",
@@ -56,7 +59,15 @@ _HOMES = {
     "Release": "hubbub.privacy",
     "RoundRefused": "hubbub.errors",
     "TrustedAggregator": "hubbub.engines",
+    "Turnout": "hubbub.roles",
     "UntrustworthyWarning": "hubbub.errors",
+    "decode_release": "hubbub.roles",
+    "epsilon_spent": "hubbub.privacy",
+    "fits": "hubbub.privacy",
+    "run": "hubbub.analyses.driver",
+    "settle_round": "hubbub.roles",
+    "vectors_of": "hubbub.roles",
+    "warn_outside": "hubbub.statistics",
 }
 
 __version__ = "0.2.0.dev0"
@@ -65,7 +76,8 @@ __all__ = [
     "InvalidInput", "Ledger", "LocalEngine", "NetworkEngine", "OutOfDomainWarning", "PerhapsReleased", "PoissonRate",
     "Population", "PrivacyLeakWarning", "PrivacyReport", "PrivateGaussianMixture", "PrivateLinearRegression",
     "PrivateLogisticRegression", "PrivateSGLD", "PrivateSVI", "RegressionRelease", "Release", "RoundRefused",
-    "TrustedAggregator", "UntrustworthyWarning",
+    "TrustedAggregator", "Turnout", "UntrustworthyWarning", "decode_release", "epsilon_spent", "fits", "run",
+    "settle_round", "vectors_of", "warn_outside",
 ]  # fmt: skip
 
 

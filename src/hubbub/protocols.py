@@ -29,7 +29,7 @@ from typing import Any, ClassVar, Protocol, Self, TypeVar, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.arrays import Floats, Words
+from hubbub.arrays import Floats, Words, number_rows
 from hubbub.budget import Budget
 from hubbub.errors import BudgetExceeded, HubbubError, InvalidInput, RoundRefused, UntrustworthyWarning, invalid, whole
 from hubbub.events import Entry, Event, GaussianEvent, SampledGaussianEvent
@@ -44,7 +44,7 @@ __all__ = [
     "Grid", "HubbubError", "InvalidInput", "Mechanism", "NoiseLaw", "OneByOne", "Plan", "Population", "Protection",
     "Randomness", "Release", "Result", "RoundNoise", "RoundRefused", "RoundSpec", "Rows", "SampledGaussianEvent",
     "SecureSum", "Setting", "Share", "Statement", "Statistic", "Steps", "Table", "Tally", "Trust",
-    "UntrustworthyWarning", "Words", "invalid", "whole",
+    "UntrustworthyWarning", "Words", "invalid", "number_rows", "whole",
 ]  # fmt: skip
 
 Description = Mapping[str, Any]
@@ -363,6 +363,7 @@ class Table(Rows, Protocol):
         ...
 
 
+@runtime_checkable
 @runtime_checkable
 class Engine(Protocol):
     """Runs the roles somewhere; an analysis only ever sees the Release.

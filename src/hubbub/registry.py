@@ -63,7 +63,10 @@ class Finder(Generic[Found]):
                 f"{self.field} must be installed here, got {self.field}={str(name)[:80]!r} of the package "
                 f"{package[:80]!r}, which is not; install that from a source that you trust (known here: {known})"
             )
-        raise InvalidInput(f"{self.field} must be one of {known}, got {self.field}={str(name)[:80]!r}; update hubbub")
+        raise InvalidInput(
+            f"{self.field} must be one of {known}, got {self.field}={str(name)[:80]!r}; "
+            "update hubbub, or install the package that brings it"
+        )
 
 
 class Registry(Finder[Any], Generic[T]):

@@ -14,7 +14,7 @@ import pytest
 
 from hubbub.cli import main
 from hubbub.cli.study import access
-from hubbub.cli.study.rounds import regression_of
+from hubbub.cli.study.rounds import replay_of
 from hubbub.cli.tokens import read_tokens
 from hubbub.errors import InvalidInput
 from hubbub.service.client.client import rounds_of
@@ -32,7 +32,7 @@ epsilon = 8.0
 delta = 1e-5
 computes = {urls}
 parties = {{ hospital = 250, clinic = 150 }}
-model = {{ features = ["age", "dose", "weight"], target = "y", x_bound = "1", y_bound = "-1:1" }}
+analysis = {{ kind = "linear", features = ["age", "dose", "weight"], target = "y", x_bound = "1", y_bound = "-1:1" }}
 """
 
 
@@ -131,9 +131,17 @@ def test_a_cell_that_is_no_number_keeps_nobody_away(folder: Path, capsys: pytest
         ("parties = { a = 2.7, b = 1 }", "parties.a must be a whole number"), ('parties = ["a"]', "parties must be a table"),
         ('clients = "x"', "clients must be a whole number"), ("computes = 5", "computes must be a list of addresses"),
         ("computes = [{}]", "computes must be a list"), ('computes = ["http://127.0.0.1:99999"]', "url must be such as"),
-        ('computes = ["ht!tp://x"]', "url must be such as"), ('model = "x"', "model must be a table"),
-        ("model = { features = 5 }", "model must be a table with a list of features"),
-        ('model = { features = ["age"], target = "y", x_bound = "1", y_bound = "1", prior = 3 }', "model must be made of"),
+        ('computes = ["ht!tp://x"]', "url must be such as"), ('analysis = "x"', "analysis must be a table with a kind"),
+        ('analysis = { kind = "linear", features = 5 }', "features must be a list of names"),
+        ('analysis = { kind = "linear", features = ["age"], target = "y", x_bound = "1", y_bound = "1", prior = 3 }', "analysis must be made of"),
+        ('analysis = { kind = "linear", features = ["age"], target = "y", x_bound = "1" }', "analysis must have the entry y_bound"),
+        ('analysis = { kind = "lunar" }', "kind must be one of linear"),
+        ('analysis = { kind = "lunar", package = "hubbub-moon" }', "of the package 'hubbub-moon'"),
+        ('analysis = { kind = "bernoulli", colour = "red" }', "analysis must have the settings of its kind"),
+        ('analysis = { kind = "categorical", categories = 1 }', "categories must be"),
+        ('analysis = { kind = "bernoulli", prior = 3 }', "prior must be a pair"),
+        ('model = { features = ["age"] }', "[analysis] with kind"), ('noise = { mechanism = "pink" }', "mechanism must be one of gaussian"),
+        ('sum = { scheme = "magic" }', "scheme must be one of additive"), ("sum = 3", "sum must be a table"),
     ],
 )  # fmt: skip
 def test_a_bad_entry_of_a_study_is_one_line_and_nothing_is_written(
@@ -208,9 +216,7 @@ def test_a_round_that_one_compute_missed_is_opened_there_by_the_same_command(
     analyst = access.as_analyst(path, None, None)
     analyst.register()
     analyst.invite(read_tokens(folder / "study.tokens.csv"))
-    plan, budget = regression_of(analyst.study)
-    first = plan.next_round(budget, analyst.study.population.n, [])
-    record = analyst.plan(0, first.statistic, first.noise_multiplier, first.label, first.steps)
+    record = analyst.plan(0, replay_of(analyst.study).next_round([]))
     for url in live.urls[:2]:
         analyst.web.post(f"{url}/v1/studies/{analyst.study.id}/rounds", sign_record(record, analyst.key))
     assert run(capsys, "study", "open", path)["label"] == "columns"

@@ -229,7 +229,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
                 raise invalid(field, "positive and finite", repr(value), "1.0 is the paper's choice")
         if self.ledger is not None and not isinstance(self.ledger, Ledger):
             raise invalid("ledger", "a Ledger", repr(self.ledger), "use Ledger(budget, path='ledger.json')")
-        if self.engine is not None and (isinstance(self.engine, type) or not hasattr(self.engine, "private_sum")):
+        if self.engine is not None and (isinstance(self.engine, type) or not isinstance(self.engine, Engine)):
             raise invalid("engine", "an engine", repr(self.engine), "use LocalEngine(computes=3)")
         budget = DEFAULT_BUDGET if self.budget is None else self.budget
         if not isinstance(budget, Budget):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import textwrap
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from hubbub.budget import Budget
 from hubbub.events import Event, GaussianEvent, SampledGaussianEvent
 from hubbub.population import EarlyPopulation, Population, Unit
 from hubbub.privacy.accountant import epsilon_spent, fits
+from hubbub.protocols import Plan
 from hubbub.release import Protection, Release
 
 UNITS: dict[Unit, str] = {
@@ -51,6 +53,12 @@ class PrivacyReport:
     rounds: tuple[Round, ...]
     caveats: tuple[str, ...] = field(default=())
     """Reasons why this run is not a guarantee, beyond what the releases say themselves."""
+
+    @classmethod
+    def of(cls, plan: Plan, releases: Sequence[Release]) -> PrivacyReport:
+        """The report of an analysis that has all its releases, in the order of the plan's rounds."""
+        rounds = zip(plan.specs, releases, strict=True)
+        return cls(plan.budget, tuple(Round(spec.label, release) for spec, release in rounds))
 
     @property
     def epsilon(self) -> float:

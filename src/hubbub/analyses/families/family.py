@@ -12,7 +12,6 @@ from hubbub.analyses.driver import run
 from hubbub.arrays import Floats, number_rows
 from hubbub.errors import invalid
 from hubbub.privacy import Budget, Ledger, PrivacyReport
-from hubbub.privacy.report import Round
 from hubbub.protocols import Analysis, Engine, Mechanism, Plan, Population, Release, Result, RoundSpec, Statistic
 
 
@@ -119,7 +118,7 @@ class Family(Analysis[FamilyState, FamilyFit[P]], Generic[P]):
     def result(self, state: FamilyState) -> FamilyFit[P]:
         """The posterior."""
         assert state.release is not None
-        report = PrivacyReport(state.plan.budget, (Round(self.label, state.release),))
+        report = PrivacyReport.of(state.plan, (state.release,))
         return FamilyFit(self.posterior(state.release), report, state.release, self.quantities())
 
     def describe(self) -> dict[str, Any]:

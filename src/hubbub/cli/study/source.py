@@ -74,10 +74,10 @@ def read_seconds(content: Mapping[str, Any]) -> float:
 def read_noise(content: Mapping[str, Any]) -> str:
     """Return the name of the law of noise: `[noise] mechanism = "gaussian"`, which is the default."""
     entries = content.get("noise", {})
-    if not isinstance(entries, dict) or set(entries) - {"mechanism"}:
+    if not isinstance(entries, dict) or set(entries) - {"mechanism", "package"}:
         raise invalid("noise", 'a table such as { mechanism = "gaussian" }', entries, "name the mechanism")
     name = entries.get("mechanism", "gaussian")
-    MECHANISMS.find(name)
+    MECHANISMS.find(name, entries.get("package"))
     return str(name)
 
 
