@@ -89,7 +89,7 @@ def who_is_enough_is_said_of_every_subset(scheme: SecureSum) -> None:
     assert trust.sentence
     assert scheme.enough(range(scheme.computes))
     for subset in subsets(scheme.computes):
-        kinds: list[Collection[int]] = [subset, list(subset), set(subset), {k: None for k in subset}.keys()]
+        kinds: list[Collection[int]] = [subset, list(subset), set(subset), dict.fromkeys(subset).keys()]
         answers = {scheme.enough(kind) for kind in kinds}
         assert len(answers) == 1
         if len(subset) <= trust.conspiring:

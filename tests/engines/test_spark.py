@@ -394,8 +394,16 @@ def test_the_default_regression_sums_a_table_as_it_sums_an_array(
         ({"x_bound": 1, "y_bound": 1}, "z", "y must be the name of one of several columns, a, b, c, y, got y='z'"),
         ({"x_bound": 1, "y_bound": 1}, [1.0], "y must be the name of one of several columns"),
         ({"x_bound": 1, "y_bound": 1, "method": "plain"}, "y", "method must be 'auto' for a table"),
-        ({"x_bound": 1, "y_bound": 1, "engine": LocalEngine()}, "y", "engine must run where the rows of a SparkTable are"),
-        ({"x_bound": 1, "y_bound": 1, "engine": TrustedAggregator()}, "y", "engine must run where the rows of a SparkTable"),
+        (
+            {"x_bound": 1, "y_bound": 1, "engine": LocalEngine()},
+            "y",
+            "engine must run where the rows of a SparkTable are",
+        ),
+        (
+            {"x_bound": 1, "y_bound": 1, "engine": TrustedAggregator()},
+            "y",
+            "engine must run where the rows of a SparkTable",
+        ),
     ],
 )
 def test_what_an_estimator_cannot_do_with_a_table_is_one_line(session, options: dict, y: object, message: str):

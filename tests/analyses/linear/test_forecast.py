@@ -7,8 +7,8 @@ import re
 import numpy as np
 import pytest
 
-from hubbub import Budget
 from fits import fit_auto
+from hubbub import Budget
 from hubbub.analyses.linear.auto import weights
 from hubbub.analyses.linear.forecast import advice, forecast
 from hubbub.analyses.linear.noise_aware import sample_posterior

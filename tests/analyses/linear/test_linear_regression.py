@@ -131,7 +131,9 @@ def test_crash_after_the_first_round_keeps_what_may_have_been_seen(regression_ro
     ):
         ledger = Ledger(BUDGET)
         with pytest.raises(type(error)):
-            fit_projected(regression_rows, BOX, shared_multipliers(BUDGET, [0.3, 0.7]), FailsLater(error), ledger=ledger)
+            fit_projected(
+                regression_rows, BOX, shared_multipliers(BUDGET, [0.3, 0.7]), FailsLater(error), ledger=ledger
+            )
         assert [entry.label for entry in ledger.entries] == left
 
 
