@@ -15,7 +15,7 @@ _NOT_MEMBERS = {"_is_protocol", "_is_runtime_protocol", "__init__", "__subclassh
 def members(protocol: type) -> list[str]:
     """The names of the methods, properties and annotated attributes of a protocol and of those it is made from."""
     bases = [base for base in protocol.__mro__ if getattr(base, "_is_protocol", False) and base.__module__ != "typing"]
-    names = [name for base in bases for name in (*vars(base), *base.__dict__.get("__annotations__", {}))]
+    names = [name for base in bases for name in (*vars(base), *inspect.get_annotations(base))]
     return sorted({name for name in names if not name.startswith("_") and name not in _NOT_MEMBERS})
 
 

@@ -11,7 +11,7 @@ from hubbub import Budget, LocalEngine, PrivateLinearRegression
 from hubbub.analyses import ANALYSES
 from hubbub.analyses.driver import run
 from hubbub.analyses.linear.auto import LinearRegression
-from hubbub.analyses.replay import next_round, replayed
+from hubbub.analyses.replay import Replay
 from hubbub.errors import InvalidInput
 from hubbub.protocols import RoundSpec
 from hubbub.statistics.preparation import prepare
@@ -28,11 +28,11 @@ PLANS = {
 def test_replayed_rounds_are_the_estimators_rounds(name: str, regression_rows: np.ndarray):
     """The public steps travel as JSON, and here somebody else takes them before the round."""
     analysis, engine, done = PLANS[name], LocalEngine(computes=3, seed=3), []
-    people = engine.population(len(regression_rows))
-    while (following := next_round(analysis, BUDGET, people, done)) is not None:
+    replay = Replay(analysis, BUDGET, engine.population(len(regression_rows)))
+    while (following := replay.next_round(done)) is not None:
         rows, _ = prepare(regression_rows, json.loads(json.dumps(following.steps)))
         done.append(engine.private_sum(rows, RoundSpec(following.label, following.statistic, following.mechanism)))
-    found = analysis.result(replayed(analysis, BUDGET, people, done))
+    found = replay.result(done)
     model = PrivateLinearRegression(
         BUDGET, x_bound=list(analysis.x_bound) or None, y_bound=analysis.y_bound, x_norm=analysis.x_norm,
         fit_intercept=analysis.intercept, engine=LocalEngine(computes=3, seed=3),
@@ -49,7 +49,8 @@ def test_telling_the_releases_again_gives_what_the_run_gave(name: str, regressio
     analysis, engine = PLANS[name], LocalEngine(computes=3, seed=3)
     result = run(analysis, regression_rows, engine, BUDGET)
     releases = [each.release for each in result.privacy.rounds]
-    again = analysis.result(replayed(analysis, BUDGET, engine.population(len(regression_rows)), releases))
+    people = engine.population(len(regression_rows))
+    again = Replay.of(json.loads(json.dumps(analysis.describe())), BUDGET, people, "gaussian").result(releases)
     np.testing.assert_array_equal(again.release.released.sums.xx, result.release.released.sums.xx)
     np.testing.assert_array_equal(again.posterior.mean, result.posterior.mean)
     assert again.privacy.as_dict() == result.privacy.as_dict()
