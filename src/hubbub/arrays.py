@@ -18,7 +18,14 @@ _CHECKED_WORDS = 1 << 16
 def finite_rows(field: str, values: object, columns: int | None = None) -> Floats:
     """`values` as a finite (n, columns) array, or one line that says which entry is not."""
     rows = number_rows(field, values, columns)
-    check_finite(field, rows)
+    wrong = rows_not_finite(rows)
+    if wrong is not None:  # says where, and never what, because a message may go further than the data
+        row = int(np.argmax(wrong))
+        column = int(np.argmin(np.isfinite(rows[row])))
+        raise InvalidInput(
+            f"{field} must be finite, got another in {field}[{row}, {column}]; "
+            "drop or impute such rows (NaN, inf) before they reach a client"
+        )
     return rows
 
 
@@ -33,18 +40,6 @@ def number_rows(field: str, values: object, columns: int | None = None) -> Float
     if columns is not None and rows.shape[1] != columns:
         raise invalid(field, f"an array with {columns} columns", f"{rows.shape[1]} columns", "check the columns")
     return rows
-
-
-def check_finite(field: str, rows: Floats) -> None:
-    """Refuse NaN and infinity: says where, and never what, because a message may go further than the data."""
-    wrong = rows_not_finite(rows)
-    if wrong is not None:
-        row = int(np.argmax(wrong))
-        column = int(np.argmin(np.isfinite(rows[row])))
-        raise InvalidInput(
-            f"{field} must be finite, got another in {field}[{row}, {column}]; "
-            "drop or impute such rows (NaN, inf) before they reach a client"
-        )
 
 
 def rows_not_finite(rows: Floats) -> NDArray[np.bool_] | None:

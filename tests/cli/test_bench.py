@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from hubbub.cli import main
+from hubbub.engines.local.pool import POOL
 
 FIELDS = {"N", "d", "M", "shares", "seconds", "limit", "bytes_per_client", "peak_mb", "paper_seconds"}
 
@@ -18,7 +19,7 @@ def bench(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict:
 
 
 def test_cells_are_those_asked_for(capsys: pytest.CaptureFixture[str], tmp_path: Path):
-    picture = tmp_path / "table1.png"
+    picture, resident = tmp_path / "table1.png", POOL.peak_bytes() / 2**20
     found = bench(capsys, "--cells", "100x10,1000x33", "--seal", "--plot", str(picture))
     first, second = found["cells"]
     assert set(first) >= FIELDS
@@ -27,7 +28,7 @@ def test_cells_are_those_asked_for(capsys: pytest.CaptureFixture[str], tmp_path:
     for cell in found["cells"]:
         assert cell["ratio"] == pytest.approx(cell["seconds"] / cell["limit"])
         assert cell["bytes_per_client"] == 80 * cell["d"]
-        assert 10 < cell["peak_mb"] < 2000
+        assert 10 < cell["peak_mb"] < resident + 1500  # above what this process held before
         assert min(cell["session_round_seconds"], cell["hpke_seconds"]) > 0
     assert picture.stat().st_size > 10_000
 

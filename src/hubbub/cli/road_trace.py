@@ -70,7 +70,8 @@ class _Watch:
 
 def _holds_samples(value: Any, depth: int = 2) -> bool:
     if isinstance(value, np.ndarray):
-        return (value.ndim > 0 and value.shape[0] == CLIENTS) or (value.dtype == np.uint64 and value.size > 1)
+        rows = value.ndim > 0 and value.shape[0] == CLIENTS and value.dtype == np.float64  # not a mask of who is there
+        return rows or (value.dtype == np.uint64 and value.size > 1)
     if depth and isinstance(value, list | tuple):
         return any(_holds_samples(each, depth - 1) for each in value[:8])
     if depth and isinstance(value, dict):
