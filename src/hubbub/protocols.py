@@ -404,7 +404,8 @@ class Plan:
     budget: Budget
     population: Population
     specs: tuple[RoundSpec, ...]
-    """The rounds. Where a later one depends on what an earlier one releases, it stands here at typical values."""
+    """The rounds, or one of each kind where many are alike (`count` says how many there are). Where a later one depends
+    on what an earlier one releases, it stands here at typical values."""
 
     @property
     def count(self) -> int:
