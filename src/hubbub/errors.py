@@ -9,8 +9,8 @@ HubbubError
 ├── CannotOpen          a sealed share that does not open, for whatever reason
 ├── RoundRefused        a round that must not be released; `.reason` is a stable code
 ├── PerhapsReleased     a round that ended in an error after it was opened; it counts as released
-├── Problem             a Compute refuses a request; `.code` is stable (service/problems.py)
-├── Unreachable         a Compute did not answer in time; the same call again goes on (service/web.py)
+├── Problem             a Compute refuses a request; `.code` is stable (service/wire/problems.py)
+├── Unreachable         a Compute did not answer in time; the same call again goes on (service/wire/web.py)
 └── CannotCombine       published sums that do not belong together; `.reason` is a stable code
 
 PrivacyLeakWarning      something private was used where only public values belong

@@ -5,6 +5,7 @@ As plain values (`event_fields`) they fit into ledger files, a Compute's databas
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -72,6 +73,20 @@ def event_of(fields: Mapping[str, Any]) -> Event:
     if "probability" not in fields:
         return GaussianEvent(multiplier)
     return SampledGaussianEvent(multiplier, float(fields["probability"]), fields["steps"])
+
+
+def same_event(one: Event, other: Event) -> bool:
+    """True where two events are the same, up to the last digits of numbers that were computed on two machines."""
+    return one == other or _alike(event_fields(one), event_fields(other))
+
+
+def _alike(one: Any, other: Any) -> bool:
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_alike(one[name], other[name]) for name in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_alike, one, other))
+    numbers = isinstance(one, int | float) and isinstance(other, int | float)
+    return math.isclose(one, other, rel_tol=1e-9) if numbers else bool(one == other)
 
 
 def _written(event: Any) -> dict[str, Any]:

@@ -8,6 +8,8 @@ from typing import Literal, get_args
 
 from hubbub.errors import invalid, whole
 
+MOST_HELD = 10**12
+"""Samples of one client: more would not be numbers that can be computed with."""
 Unit = Literal["sample", "client"]
 """What the promise is about: any one sample, or all samples of any one client together."""
 
@@ -48,7 +50,7 @@ class Population:
         whole("clients", self.clients, 2, "one client alone cannot hide; enrol more")
         whole("dropouts", self.dropouts, 0, "give the number of clients that may be missing")
         whole("colluders", self.colluders, 0, "give the number of clients that may tell their noise to others")
-        whole("largest", self.largest, 1, "a client holds one sample at least")
+        whole("largest", self.largest, 1, "a client holds one sample at least", most=MOST_HELD)
         samples = self.clients if self.samples is None else self.samples
         object.__setattr__(self, "samples", whole("samples", samples, self.clients, "every client holds one at least"))
         if self.unit not in get_args(Unit):

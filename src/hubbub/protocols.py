@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from hubbub.arrays import Floats, Words, number_rows
 from hubbub.budget import Budget
 from hubbub.errors import BudgetExceeded, HubbubError, InvalidInput, RoundRefused, UntrustworthyWarning, invalid, whole
-from hubbub.events import Entry, Event, GaussianEvent, SampledGaussianEvent
+from hubbub.events import Entry, Event, GaussianEvent, SampledGaussianEvent, same_event
 from hubbub.grid import Grid
 from hubbub.population import Population
 from hubbub.randomness import Randomness
@@ -123,7 +123,7 @@ class Statistic(Protocol):
         ...
 
     def describe(self) -> dict[str, object]:
-        """What goes into a study: the field `statistic`, bounds, formula. `of` builds the same from it."""
+        """What goes into a study: the field `statistic`, bounds, formula. The registered `of` reads it back."""
         ...
 
 
@@ -134,14 +134,18 @@ class Mechanism(Protocol):
     """A law of noise and an amount of it, before anything is known of the clients.
 
     Called by an analysis, which asks for mechanisms that together stay `within` a budget and puts one into each round;
-    by the accountant, which is told the `event`; by an engine or a Compute, which `settled` the noise of a round.
+    by the accountant, which is told the `event`; by the client, the Compute and the engine, each of which settles the
+    noise of a round on its own (`settled`).
+
+    What is registered under a mechanism's name can be called without arguments, which gives the law with some amount,
+    and has a method `of(description)`, which gives it with the amount that the description says.
     """
 
     def within(self, budget: Budget, weights: Sequence[float], probability: float = 1.0) -> tuple[Mechanism, ...]:
         """Mechanisms of this law for several rounds that together meet the budget; one for each weight.
 
         The weights say how loud a round's signal is to be beside the others': twice the weight, half the noise for
-        the same sensitivity. `probability` is that of the rounds' statistics. The own amount does not matter.
+        the same sensitivity. `probability` is that of the rounds' statistics. This object's own amount is ignored.
         """
         ...
 
@@ -163,7 +167,7 @@ class Mechanism(Protocol):
         return None
 
     def describe(self) -> dict[str, object]:
-        """What goes into a round's record: the field `mechanism` and its amount. `of` builds the same from it."""
+        """What goes into a round's record: the field `mechanism` and its amount. The registered `of` reads it back."""
         ...
 
 
@@ -248,7 +252,7 @@ class Tally(Protocol):
     sums: Words
     """(Computes, length of a sum)."""
     randomness: Randomness
-    """Where masks come from; may change between calls."""
+    """Where masks come from. A worker process gives every slice of clients a stream of its own here."""
 
     def blocks(self, clients: int) -> Iterator[tuple[slice, slice]]:
         """Parts of a (clients, d) array to be made and added one after the other, so that each stays in the cache."""
@@ -263,8 +267,8 @@ class SecureSum(Protocol):
     """How words are hidden from the Computes that add them up, and which Computes are needed in the end.
 
     Called in this order: the client `shard`s its words; each Compute starts with `empty` and `accumulate`s the shares
-    of the agreed clients; the combiner `unshard`s the sums of Computes that are `enough`. The shares of fewer Computes
-    than the `trust` names must be independent of the words.
+    of the agreed clients; the combiner `unshard`s the sums of Computes that are `enough`. The shares of any
+    `trust().conspiring` Computes together must be independent of the words.
     """
 
     @property
@@ -289,7 +293,7 @@ class SecureSum(Protocol):
         ...
 
     def merge(self, total: Words, part: Words) -> None:
-        """Add another part of the same sums to them, element by element and in place: of other clients."""
+        """Add another part of the same sums to them, element by element and in place; they have any shape."""
         total += part
 
     def enough(self, computes: Collection[int]) -> bool:
@@ -309,7 +313,7 @@ class SecureSum(Protocol):
         return OneByOne(self, dimension, randomness)
 
     def describe(self) -> dict[str, object]:
-        """What goes into a study: the field `scheme` and its numbers. `of` builds the same from it."""
+        """What goes into a study: the field `scheme` and its numbers. The registered `of` reads it back."""
         ...
 
 
@@ -364,7 +368,6 @@ class Table(Rows, Protocol):
 
 
 @runtime_checkable
-@runtime_checkable
 class Engine(Protocol):
     """Runs the roles somewhere; an analysis only ever sees the Release.
 
@@ -383,7 +386,7 @@ class Engine(Protocol):
         ...
 
     def private_sum(self, rows: Any, spec: RoundSpec) -> Release:
-        """The noisy sum of the statistic over the rows, through all roles.
+        """The noisy sum of the statistic over the rows, through all roles, settled for `population(samples)`.
 
         Raises InvalidInput or RoundRefused only where nothing is released and nothing can be any more, since the
         charge is then given back; an engine that cannot be sure raises something else, such as PerhapsReleased.
@@ -411,6 +414,19 @@ class Plan:
     def count(self) -> int:
         """How many rounds there are."""
         return len(self.specs)
+
+    def spec(self, number: int) -> RoundSpec:
+        """The round of this number, counted from 0, as it was planned."""
+        return self.specs[min(number, len(self.specs) - 1)]
+
+    def check(self, number: int, event: Event) -> None:
+        """Refuse a round beyond the plan, or one that costs something else than what was planned and charged."""
+        if number >= self.count:
+            raise InvalidInput(f"rounds must number at most {self.count}, as planned, got another; plan it again")
+        if not same_event(event, self.spec(number).event):
+            raise InvalidInput(
+                f"round {number} must cost what was planned, {self.spec(number).event}, got {event}; plan it again"
+            )
 
     def cost(self, rounds: int) -> tuple[Entry, ...]:
         """What a ledger is charged for the first so many rounds."""

@@ -50,6 +50,7 @@ def run(
     done = 0
     try:
         while (spec := analysis.ask(state)) is not None:
+            plan.check(done, spec.event)
             release = engine.private_sum(held, spec)
             done += 1
             state = analysis.tell(state, release)

@@ -33,8 +33,10 @@ class Replay:
 
     def state(self, releases: Sequence[Release]) -> Any:
         """The state of the analysis after these releases, in the order of the rounds."""
-        state = self.analysis.start(self.plan)
-        for release in releases:
+        plan = self.plan
+        state = self.analysis.start(plan)
+        for number, release in enumerate(releases):
+            plan.check(number, release.event)
             state = self.analysis.tell(state, release)
         return state
 

@@ -138,6 +138,12 @@ class NetworkEngine(Engine):
     def _study(self, samples: int, noise: str) -> _Live:
         """The study over so many rows with this law of noise: made, registered and enrolled in at the first round."""
         if (samples, noise) not in self._live:
+            other = next((law for rows, law in self._live if rows == samples), None)
+            if self.budget is not None and other is not None:
+                raise invalid(
+                    "mechanism", f"{other} in all rounds over the same rows, since one study keeps their budget", noise,
+                    "make another engine, and keep a ledger over both",
+                )  # fmt: skip
             self._live[samples, noise] = self._start(samples, noise)
         return self._live[samples, noise]
 

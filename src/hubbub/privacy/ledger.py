@@ -16,7 +16,7 @@ from pathlib import Path
 
 from hubbub.budget import Budget
 from hubbub.errors import BudgetExceeded, InvalidInput, invalid
-from hubbub.events import Entry, Event, event_fields, event_of
+from hubbub.events import Entry, Event, event_fields, event_of, same_event
 from hubbub.privacy.accountant import epsilon_spent, fits
 from hubbub.privacy.blocks import Block, announce, inherited
 
@@ -264,7 +264,6 @@ def _stored(path: Path) -> tuple[Budget, tuple[Entry, ...]]:
 def _without(entries: tuple[Entry, ...], taken_back: Sequence[Entry]) -> tuple[Entry, ...]:
     kept = list(entries)
     for entry in taken_back:
-        kept.reverse()
-        kept.remove(entry)  # the latest equal one
-        kept.reverse()
+        places = [i for i, each in enumerate(kept) if each.label == entry.label and same_event(each.event, entry.event)]
+        del kept[places[-1]]  # the latest equal one
     return tuple(kept)

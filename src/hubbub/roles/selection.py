@@ -43,5 +43,8 @@ def vectors_of(plan: RoundPlan, rows: Floats, randomness: Randomness, *, hide: b
     else:
         vectors, wrong = np.zeros((rows.shape[0], statistic.dimension)), None
         if chosen.any():
-            vectors[chosen], wrong = bounded_vectors(statistic, rows[chosen], plan.steps)
+            vectors[chosen], found = bounded_vectors(statistic, rows[chosen], plan.steps)
+            if found is not None:
+                wrong = np.zeros(rows.shape[0], dtype=bool)
+                wrong[chosen] = found
     return vectors, Outside() if wrong is None else Outside(int(wrong.sum()), int(np.argmax(wrong)))

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.arrays import Floats
-from hubbub.errors import OutOfDomainWarning
+from hubbub.errors import OutOfDomainWarning, invalid
 from hubbub.protocols import Statistic, Steps
 from hubbub.statistics.preparation import prepare
 
@@ -28,13 +28,16 @@ def bounded_vectors(statistic: Statistic, rows: Floats, steps: Steps = ()) -> tu
     A sample outside the statistic's domain gives zero. Also which samples those are, None where there are none.
     """
     rows, wrong = prepare(rows, steps)
+    if rows.shape[1] != statistic.columns:
+        raise invalid("rows", f"{statistic.columns} columns after all steps", rows.shape[1], "check columns and steps")
     known = statistic.inside(rows)
     if known is not None and not known.all():
         wrong = ~known if wrong is None else wrong | ~known
     if wrong is None:
         return statistic.vectors(rows), None
-    vectors = statistic.vectors(np.where(wrong[:, None], 0.0, rows))
-    vectors[wrong] = 0.0
+    vectors = np.zeros((rows.shape[0], statistic.dimension))
+    if not wrong.all():
+        vectors[~wrong] = statistic.vectors(rows[~wrong])
     return vectors, wrong
 
 

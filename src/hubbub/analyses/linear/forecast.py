@@ -1,7 +1,7 @@
 """What a fit of the default regression can be expected to find, from public numbers alone.
 
 A model study: independent normal columns of unit variance that explain half of the variance of y, each in equal parts.
-First-order, so a guide: `tests/models/test_forecast.py` holds it against simulated fits.
+First-order, so a guide: `tests/analyses/linear/test_forecast.py` holds it against simulated fits.
 """
 
 from __future__ import annotations

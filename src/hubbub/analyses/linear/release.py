@@ -39,8 +39,8 @@ class RegressionRelease:
     target: str
     privacy: dict[str, Any]
     tuning: dict[str, Any] = field(default_factory=record)
-    """The numbers chosen by judgement (`models/tuning.py`) that were in force when it was released, with their version;
-    empty where a file of an earlier version did not say. A posterior is always made with today's numbers."""
+    """The numbers chosen by judgement (`analyses/linear/tuning.py`) that were in force when it was released, with their
+    version; empty where a file of an earlier version did not say. A posterior is always made with today's numbers."""
 
     def posterior(
         self,

@@ -22,10 +22,6 @@ class RegressionResult(Result):
     release: RegressionRelease
     privacy: PrivacyReport
 
-    def with_names(self, names: tuple[str, ...], target: str) -> RegressionResult:
-        """The same with other names of its columns."""
-        return replace(self, release=replace(self.release, names=names, target=target))
-
     def with_caveats(self, caveats: tuple[str, ...]) -> RegressionResult:
         """The same with reasons why it is not a guarantee."""
         report = replace(self.privacy, caveats=caveats)

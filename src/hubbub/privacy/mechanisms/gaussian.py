@@ -68,6 +68,8 @@ class GaussianMechanism(Mechanism):
         vector moves by at most Delta + sqrt(d) 2^-f.
         """
         rough = self.noise_multiplier * 2 * population.weight * statistic.sensitivity / math.sqrt(population.shares)
+        if not math.isfinite(rough):
+            raise invalid("noise_multiplier", "so small that the noise is a number", self.noise_multiplier, "lower it")
         noise = self.on(statistic, population, Grid(_choose_bits(statistic, rough, population, fraction_bits)))
         noise.check(statistic)
         return noise
@@ -169,12 +171,6 @@ class GaussianNoise(RoundNoise):
                 "sensitivity", f"at least {least:.6g}, what the statistic can move on this grid", self.sensitivity,
                 "do not take part: the study would add too little noise",
             )  # fmt: skip
-
-    def check_finest(self) -> None:
-        """Refuse so fine a grid that the last bits of double precision would show."""
-        sigma, bits = self.sigma_client, self.grid.fraction_bits
-        if sigma > 0 and bits > _finest_bits(sigma):
-            raise invalid("fraction_bits", _finest(_finest_bits(sigma)), bits, "plan the round again")
 
     def describe(self) -> dict[str, object]:
         """Canonical description, for the hash of a round."""

@@ -133,8 +133,8 @@ class Client:
     def _check_budget(self, event: Event) -> None:
         """A client keeps its own account: the study's budget must cover all rounds it takes part in.
 
-        A round costs nothing where every Compute has signed its refusal: the honest one among them never releases its
-        sum. What Computes merely say gives nothing back.
+        A round costs nothing where every Compute has signed its refusal, since an honest one signs only where the total
+        cannot be formed any more. What Computes merely say gives nothing back.
         """
         before = self.outbox.spent(self.study.id, self.name)
         if self._affordable([*before.values(), event]):
@@ -275,6 +275,8 @@ def rounds_of(study: StudyRecord, compute: ComputeRecord, web: Web) -> list[Roun
         record, signature = read_round(signed, study)
         check_signature(record, signature, study.analyst, "analyst")
         found.append(RoundStatus(record, signed, state, reports))
+    if [each.record.number for each in found] != list(range(len(found))):
+        raise InvalidInput(f"{compute.name} must list every round once and in order, got others; ask its operator")
     return found
 
 
@@ -291,7 +293,8 @@ def promise(study: StudyRecord) -> list[str]:
         f"for {unit}, all rounds of the study together are {study.budget}-differentially private, also against "
         f"the analyst together with {others}one more client and {conspiring} above{absent}",
         "clients that the analyst controls count among those who collude; if more do, less is promised",
-        f"if {beyond} conspire, a sample is covered by nothing but the noise stated above",
+        f"this rests on trust that {study.secure_sum.trust().sentence}; if {beyond} conspire, a sample is covered by "
+        "nothing but the noise stated above",
         "this machine keeps its own account: it takes part in no round with which all its rounds would exceed that",
         f"the noisy sums are {_READERS[study.results]}",
         f"the study ends at {study.deadline}",
@@ -321,11 +324,13 @@ def what_leaves(record: RoundRecord, role: Study, rows: Floats) -> list[str]:
     return [
         f"round {record.number} ({record.label}): {plan.statistic.describe()['statistic']}, {plan.dimension} number(s) "
         f"from each of {samples} sample(s), none larger than {plan.statistic.magnitude:.4g}",
-        f"before they leave, noise of standard deviation {sigma:.4g} is added to every number{together}; one sample's "
+        f"before they leave, {plan.noise.law(1).law} noise of standard deviation {sigma:.4g} (mechanism "
+        f"{plan.mechanism.describe()['mechanism']}) is added to every number{together}; one sample's "
         f"numbers have a mean square of {float(np.mean(np.square(vectors))):.4g} beside {sigma**2:.4g} of the noise",
         f"the result is split into {role.computes} shares, any {role.secure_sum.trust().conspiring} of which together "
         f"tell nothing: {_sizes(role.secure_sum, plan.dimension)}, sealed with {role.keys[0].suite}",
         "the columns themselves are not sent, in no form",
+        *([] if plan.mechanism.reservation is None else [plan.mechanism.reservation]),
     ]
 
 

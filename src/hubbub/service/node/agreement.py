@@ -141,9 +141,11 @@ def receive_roster(
 
 ROLLED_BACK = "this Compute has signed a roster that its database does not know: an old copy was restored"
 _CONFLICTS = ("second-roster", "rolled-back")
-UNSURE = ("rolled-back", "key-lost")
-"""Reasons of a refusal after which this Compute cannot know whether it had released: its database is an old copy, or
-the key of a round is gone, which is erased after a release. The charge stays, and no refusal is signed."""
+PERHAPS_RELEASED = "perhaps-released"
+UNSURE = ("rolled-back", "key-lost", PERHAPS_RELEASED)
+"""Reasons of a refusal after which this Compute cannot know whether the total is out: its database is an old copy, or
+the key of a round is gone, which is erased after a release, or the others may have released enough without it. The
+charge stays, and no refusal is signed."""
 
 
 def note(node: Node, study_id: str, number: int, kind: str, *, other: str | None, **detail: object) -> None:
@@ -303,10 +305,13 @@ def refuse(
 ) -> Problem:
     """Give the round up, unless it is released: delete the shares, give the budget back. Returns what to raise.
 
-    The charge stays where an old database was restored: before that this Compute may have released its sum.
+    The charge stays where an old database was restored: before that this Compute may have released its sum. It also
+    stays where this Compute has agreed and the others' sums are enough without its own (`PERHAPS_RELEASED`).
     """
     with node.store.write("refused") as connection:
         now = node.clock()
+        if reason not in UNSURE and _others_may_release(connection, study_id, number):
+            reason = PERHAPS_RELEASED
         values = {"reason": reason, "detail": detail[:500]}
         moved = any(
             db.move(connection, study_id, number, state, "refused", now, **values)
@@ -322,6 +327,21 @@ def refuse(
     if moved:
         _forget(node, (study_id, number))
     return Problem(reason if reason in _CONFLICTS else "round-refused", detail)
+
+
+def _others_may_release(connection: Connection, study_id: str, number: int) -> bool:
+    """True where the total may be formed although this Compute gives the round up.
+
+    It has signed its agreement, so others may hold all of them and release; and the secure sum can do without its sum.
+    Where the round cannot be read any more, nobody here can tell.
+    """
+    if db.find_round(connection, study_id, number).state != "agreed":
+        return False
+    try:
+        found = view(connection, study_id, number)
+    except (InvalidInput, Problem):
+        return True
+    return found.role.secure_sum.enough(set(range(len(found.study.computes))) - {found.position})
 
 
 def _forget(node: Node, place: Place) -> None:

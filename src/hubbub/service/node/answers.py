@@ -30,6 +30,8 @@ def signed_refusal(node: Node, study_id: str, number: int) -> bytes:
         raise Problem("round-open", f"round {number} must have ended first; close it, or wait for its deadline")
     if row.state != "refused":
         raise Problem("agreement-under-way", "the Computes have not all answered yet; ask again", 1)
+    if row.reason == agreement.PERHAPS_RELEASED:
+        raise Problem("not-refused", "others may have released enough of this round without this Compute; it counts")
     if row.reason in agreement.UNSURE or event is None:
         raise Problem(
             "rolled-back", "an old copy of this database may have been restored; what it refused may be released"

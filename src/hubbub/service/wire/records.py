@@ -114,6 +114,12 @@ class StudyRecord:
         for what, described in (("analysis", self.analysis), ("scheme", self.scheme)):
             if (size := len(canonical(described))) > _MOST_DESCRIPTION_BYTES:
                 raise invalid(what, f"at most {_MOST_DESCRIPTION_BYTES} bytes", size, "shorten it")
+        trust = self.secure_sum.trust()
+        if not 1 <= trust.conspiring < len(self.computes):
+            raise invalid(
+                "scheme", "one that hides vectors from each single Compute, and not from all of them together",
+                f"one that hides them from {trust.conspiring} of {len(self.computes)}", "choose another scheme",
+            )  # fmt: skip
         if self.secure_sum.computes != len(self.computes):
             raise invalid(
                 "scheme", f"for the study's {len(self.computes)} Computes", self.secure_sum.computes, "make it again"

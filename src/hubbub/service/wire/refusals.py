@@ -1,7 +1,8 @@
 """Whether a round is refused for good: only the signatures of all Computes prove it.
 
 A Compute that says "refused" without signing it, or alone, proves nothing, since all may have released. Where all have
-signed, the honest one among them never releases its sum, so nobody can form the total.
+signed, the honest ones among them never release their sums, and none of them had agreed where the sums of the others
+would have been enough (`service/node/agreement.py`), so nobody can form the total.
 """
 
 from __future__ import annotations
