@@ -7,7 +7,7 @@ import pytest
 
 from hubbub.engines.network import NetworkEngine
 from hubbub.errors import InvalidInput
-from hubbub.privacy import Budget, GaussianMechanism, gaussian_round
+from hubbub.privacy import MECHANISMS, Budget, GaussianMechanism, gaussian_round
 from hubbub.protocols import RoundSpec
 from hubbub.securesum import Additive
 from hubbub.service.devnet import LocalComputes
@@ -56,3 +56,15 @@ def test_what_it_cannot_do_is_one_line_before_anything_is_sent():
         engine.private_sum(np.zeros((6, 3)), gaussian_round(MEANS, 1.0))
     with pytest.raises(InvalidInput, match="secure_sum must be for the 2 Computes, got secure_sum=3"):
         NetworkEngine(engine.urls, secure_sum=Additive(3))
+
+
+def test_with_a_budget_the_rounds_over_the_same_rows_have_one_law(live: LocalComputes, monkeypatch: pytest.MonkeyPatch):
+    class Other(GaussianMechanism):
+        def describe(self) -> dict[str, object]:
+            return {**super().describe(), "mechanism": "other"}
+
+    monkeypatch.setitem(MECHANISMS._own, "other", Other)
+    engine = NetworkEngine(live.urls, budget=Budget(1.0, 1e-5))
+    engine.private_sum(ROWS, gaussian_round(MEANS, 20.0))
+    with pytest.raises(InvalidInput, match="mechanism must be gaussian in all rounds over the same rows"):
+        engine.private_sum(ROWS, RoundSpec("second", MEANS, Other(20.0)))

@@ -314,3 +314,12 @@ def test_context_manager_sets_the_current_ledger():
             assert current_ledger() is inner
         assert current_ledger() is outer
     assert current_ledger() is None
+
+
+def test_events_of_another_library_are_given_back_too(ledger: Ledger):
+    """A file keeps lists where the event had tuples; they are the same event."""
+    half = dp_accounting.GaussianDpEvent(20.0)
+    entry = Entry("theirs", dp_accounting.ComposedDpEvent((half, half)))
+    ledger.charge_entries([entry])
+    ledger.exchange([entry], [])
+    assert ledger.entries == ()

@@ -16,7 +16,7 @@ from hubbub.service.node import agreement, matching
 from hubbub.service.node import compute as node
 from hubbub.service.node.compute import Limits, Node, NodeKeys
 from hubbub.service.node.store import Store
-from hubbub.service.node.trust import Trust
+from hubbub.service.node.trust import TrustList
 from hubbub.service.node.uploads import Outcome, Upload, accept_uploads
 from hubbub.service.node.vault import Vault
 from hubbub.service.wire.canonical import digest, sign_record, stamp
@@ -185,7 +185,7 @@ def make_stage(
             key,
             settings,
             clock,
-            Trust(anyone=settings.anyone),
+            TrustList(anyone=settings.anyone),
             Vault(None if folders is None else folders[k] / "round-keys"),
         )
         for k, (url, key) in enumerate(zip(urls, keys, strict=True))

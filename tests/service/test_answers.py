@@ -15,7 +15,7 @@ from hubbub.service.analyst.analyst import Analyst
 from hubbub.service.client.client import rounds_of
 from hubbub.service.node.caretaker import Caretaker
 from hubbub.service.node.peers import Peers
-from hubbub.service.node.trust import Trust
+from hubbub.service.node.trust import TrustList
 from hubbub.service.wire.problems import Problem, problem_from
 from hubbub.service.wire.web import MOST_ANSWER, MOST_LIST, Patience, Web
 from service.stage import M, Stage, make_stage
@@ -139,7 +139,7 @@ def test_computes_read_one_anothers_answers_as_carefully(stage: Stage):
 
 def test_a_compute_no_longer_trusted_is_not_called(stage: Stage, tmp_path: Path):
     asked = []
-    stage.nodes[0] = replace(stage.nodes[0], trust=Trust(tmp_path / "none.json"))
+    stage.nodes[0] = replace(stage.nodes[0], trust=TrustList(tmp_path / "none.json"))
     assert asked_by(stage, lambda request: asked.append(request) or httpx.Response(200)).code == "not-allowed"
     assert asked == []
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import dp_accounting
+import httpx
 import numpy as np
 import pytest
 
@@ -14,11 +15,19 @@ from hubbub.errors import InvalidInput
 from hubbub.events import Event
 from hubbub.privacy import MECHANISMS, Budget, GaussianMechanism
 from hubbub.protocols import Share
+from hubbub.release import Trust
 from hubbub.securesum import SECURE_SUMS, Additive
+from hubbub.service.client.client import rounds_of
 from hubbub.service.client.outbox import Outbox, Parcel
+from hubbub.service.node import agreement
 from hubbub.service.node import store as db
+from hubbub.service.node.answers import signed_refusal
+from hubbub.service.node.compute import open_round
+from hubbub.service.wire.canonical import digest, sign_record
 from hubbub.service.wire.charges import event_from, event_text
+from hubbub.service.wire.web import Web
 from service.stage import M, Stage, make_stage
+from service.test_node import code_of
 
 PACKAGE = {"package": "hubbub-elsewhere"}
 
@@ -97,3 +106,71 @@ def test_what_is_no_event_is_one_line(text: str):
     with pytest.raises(InvalidInput, match="event must be written as hubbub writes it"):
         event_from(text)
     assert event_from(event_text(GaussianMechanism(2.0).event())) == GaussianMechanism(2.0).event()
+
+
+class Spare(Counting):
+    """The sums of two Computes are enough."""
+
+    def enough(self, computes) -> bool:
+        return len(set(computes)) >= 2
+
+    def trust(self) -> Trust:
+        return replace(super().trust(), conspiring=1)
+
+    def describe(self) -> dict[str, object]:
+        return {"scheme": "spare", "computes": self.computes, **PACKAGE}
+
+
+@pytest.mark.parametrize("spare", [False, True])
+def test_a_compute_that_has_agreed_gives_back_only_where_its_sum_is_needed(
+    elsewhere: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spare: bool
+):
+    """The others may hold all agreements and release: with a spare sum the total may be out although this one stops."""
+    monkeypatch.setitem(SECURE_SUMS._own, "spare", Spare)
+    made = make_stage([f"sqlite:///{tmp_path}/compute-{k}.db" for k in range(M)], Budget(1.0, 1e-5))
+    made.study = replace(made.study, scheme=(Spare if spare else Counting)(M).describe())
+    made.register()
+    made.run_to_rosters(made.round())
+    node = made.nodes[0]
+    assert agreement.settle(node, made.id, 0) == "agreed"
+    agreement.refuse(node, made.id, 0, "agreement-timeout", "the others did not answer")
+    with node.store.read() as connection:
+        left = db.ledger_events(connection, made.id)
+        assert db.find_round(connection, made.id, 0).reason == ("perhaps-released" if spare else "agreement-timeout")
+    if spare:
+        assert left == [GaussianMechanism(10.0).event()]
+        assert code_of(signed_refusal, node, made.id, 0) == "not-refused"
+    else:
+        assert left == []
+        assert signed_refusal(node, made.id, 0)
+    open_round(node, made.id, sign_record(made.round(1), made.analyst))
+    agreement.refuse(node, made.id, 1, "agreement-timeout", "the others did not answer")
+    assert signed_refusal(node, made.id, 1)  # it had not agreed, so nobody holds its agreement
+
+
+@pytest.mark.parametrize("conspiring", [0, M])
+def test_a_scheme_hides_vectors_from_one_compute_at_least(stage: Stage, conspiring: int, monkeypatch):
+    trust = replace(Counting(M).trust(), conspiring=conspiring)
+    monkeypatch.setattr(Counting, "trust", lambda self: trust)
+    with pytest.raises(
+        InvalidInput, match=f"scheme must be one that hides vectors.*hides them from {conspiring} of {M}"
+    ):
+        replace(stage.study, title="another")
+
+
+@pytest.mark.parametrize("numbers", [[0, 0], [1, 0], [1], [0, 2]])
+def test_a_compute_that_repeats_or_hides_rounds_is_one_line(stage: Stage, numbers: list[int]):
+    """A client counts the rounds it takes part in; one that a Compute shows twice must not pass for two."""
+    records = [stage.round(k, mechanism=Doubled(20.0).describe()) for k in numbers]
+    signed = [sign_record(record, stage.analyst).decode() for record in records]
+    reply = {"rounds": [{"record": each, "state": "released", "reports": 5} for each in signed]}
+    web = Web(httpx.Client(transport=httpx.MockTransport(lambda _: httpx.Response(200, json=reply))))
+    with pytest.raises(InvalidInput, match="compute-0 must list every round once and in order, got others"):
+        rounds_of(stage.study, stage.study.computes[0], web)
+
+
+def test_an_amount_of_noise_beyond_all_numbers_is_one_line(stage: Stage):
+    study = replace(stage.study, noise="gaussian")
+    record = replace(stage.round(), study=digest(study), mechanism=GaussianMechanism(1e308).describe())
+    with pytest.raises(InvalidInput, match="noise_multiplier must be so small that the noise is a number"):
+        record.checked(study)

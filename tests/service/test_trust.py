@@ -15,7 +15,7 @@ from hubbub.service.node import compute as node
 from hubbub.service.node.compute import Node
 from hubbub.service.node.config import init_compute, read_config, read_keys
 from hubbub.service.node.serve import serve
-from hubbub.service.node.trust import Named, Trust, read_trust, write_trust
+from hubbub.service.node.trust import Named, TrustList, read_trust, write_trust
 from hubbub.service.wire.canonical import sign_record, stamp
 from hubbub.service.wire.problems import Problem
 from hubbub.service.wire.records import ComputeRecord, check_origin
@@ -27,7 +27,7 @@ from service.stage import M, Stage, make_stage
 def wary(tmp_path: Path) -> Stage:
     """A stage whose first Compute trusts whom its file names: nobody so far."""
     stage = make_stage([f"sqlite:///{tmp_path}/compute-{k}.db" for k in range(M)], studies=4, studies_per_analyst=2)
-    stage.nodes[0] = replace(stage.nodes[0], trust=Trust(tmp_path / "trust.json"))
+    stage.nodes[0] = replace(stage.nodes[0], trust=TrustList(tmp_path / "trust.json"))
     return stage
 
 

@@ -7,10 +7,13 @@ import pytest
 
 from contracts.test_statistics import STATISTICS, outside, rows_for
 from hubbub.engines import LocalEngine, TrustedAggregator
-from hubbub.errors import OutOfDomainWarning
-from hubbub.privacy import gaussian_round
+from hubbub.errors import InvalidInput, OutOfDomainWarning
+from hubbub.privacy import Population, gaussian_round
 from hubbub.protocols import Statistic
-from hubbub.statistics import Ball, Box, Count, OneHot, Regression, Stacked, bounded_vectors
+from hubbub.randomness import Randomness
+from hubbub.roles import settle_round, vectors_of
+from hubbub.statistics import Ball, Box, Count, Means, OneHot, Regression, Stacked, bounded_vectors
+from hubbub.statistics.preparation import constant
 
 BOUNDS = [
     Box((1.0,)), Box((1.0, 2.0, 3.0)), Box((1.0, 1.0), 1.0), Box((1.0, 2.0), 9.0), Box((3.0, 0.1, 2.0), 0.5),
@@ -88,3 +91,38 @@ def test_numbers_beyond_any_bound_count_like_large_ones_and_nothing_is_said(valu
     assert wrong is None
     np.testing.assert_array_equal(far, bounded_vectors(ball, np.clip(rows, -1e100, 1e100))[0])
     assert np.linalg.norm(far[0]) > 0.9
+
+
+class Reciprocal(Means):
+    """1/x of numbers from 1 on: zero, in whose place a sample outside counts, is itself outside."""
+
+    def vectors(self, rows: np.ndarray) -> np.ndarray:
+        assert (rows >= 1).all()
+        return 1 / rows
+
+    def inside(self, rows: np.ndarray) -> np.ndarray:
+        return (rows >= 1).all(axis=1)
+
+
+def test_a_statistic_never_sees_a_sample_outside_its_domain():
+    vectors, wrong = bounded_vectors(Reciprocal((1.0,)), np.array([[2.0], [0.5], [4.0]]))
+    assert vectors.tolist() == [[0.5], [0.0], [0.25]]
+    assert wrong is not None
+    assert wrong.tolist() == [False, True, False]
+    assert bounded_vectors(Reciprocal((1.0,)), np.zeros((2, 1)))[0].tolist() == [[0.0], [0.0]]
+
+
+def test_steps_that_leave_another_number_of_columns_are_one_line():
+    with pytest.raises(InvalidInput, match="rows must be 2 columns after all steps, got rows=3"):
+        bounded_vectors(Means((1.0, 1.0)), np.zeros((4, 2)), (constant(),))
+
+
+def test_the_first_sample_outside_is_counted_among_all_not_among_the_chosen():
+    """Samples that choose themselves: the message must name the row of the table."""
+    statistic = STATISTICS[next(name for name in STATISTICS if STATISTICS[name].probability < 1)]
+    rows = np.zeros((200, statistic.columns))
+    rows[150] = np.nan
+    spec = gaussian_round(statistic, 1.0)
+    plan = settle_round(spec, Population(200))
+    found = {vectors_of(plan, rows, Randomness.of(seed), hide=False)[1] for seed in range(40)}
+    assert {each.first for each in found if each.number} == {150}

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from hubbub import Budget, LocalEngine, PrivateLinearRegression
+from hubbub import Budget, Ledger, LocalEngine, PrivateLinearRegression
 from hubbub.analyses import ANALYSES
 from hubbub.analyses.driver import run
 from hubbub.analyses.linear.auto import LinearRegression
 from hubbub.analyses.replay import Replay
 from hubbub.errors import InvalidInput
-from hubbub.protocols import RoundSpec
+from hubbub.privacy import GaussianMechanism
+from hubbub.protocols import GaussianEvent, RoundSpec
 from hubbub.statistics.preparation import prepare
 
 BUDGET = Budget(2.0, 1e-5)
@@ -68,3 +70,29 @@ def test_an_analysis_survives_a_study_file(name: str):
 def test_a_damaged_description_is_refused(changes):
     with pytest.raises(InvalidInput):
         ANALYSES.read({**PLANS["box"].describe(), **changes})
+
+
+def test_releases_that_were_not_planned_are_refused(regression_rows: np.ndarray):
+    """A plan is what was charged: no further round, and none that costs something else."""
+    analysis, engine = PLANS["box"], LocalEngine(computes=3, seed=3)
+    replay = Replay(analysis, BUDGET, engine.population(len(regression_rows)))
+    done = [each.release for each in run(analysis, regression_rows, engine, BUDGET).privacy.rounds]
+    with pytest.raises(InvalidInput, match=f"rounds must number at most {len(done)}, as planned, got another"):
+        replay.result([*done, done[-1]])
+    with pytest.raises(InvalidInput, match="round 0 must cost what was planned"):
+        replay.result([replace(done[0], event=GaussianEvent(0.01)), *done[1:]])
+
+
+class Greedy(LinearRegression):
+    """It plans as much noise as the budget needs, and asks for less."""
+
+    def ask(self, state):
+        spec = super().ask(state)
+        return spec and replace(spec, mechanism=GaussianMechanism(0.01))
+
+
+def test_an_analysis_that_asks_for_less_noise_than_it_planned_gets_nothing(regression_rows: np.ndarray):
+    analysis = Greedy(("a", "b", "c"), "y", (-1.0, 1.0), ((-1.0, 1.0),) * 3)
+    with Ledger(BUDGET) as ledger, pytest.raises(InvalidInput, match="round 0 must cost what was planned"):
+        run(analysis, regression_rows, LocalEngine(computes=3), BUDGET)
+    assert ledger.entries == ()

@@ -22,7 +22,7 @@ from hubbub.service.node import tables
 from hubbub.service.node.inbox import by_place
 from hubbub.service.node.known import EnrolledClient, Known, Registered, account, joined
 from hubbub.service.node.store import Store
-from hubbub.service.node.trust import Trust
+from hubbub.service.node.trust import TrustList
 from hubbub.service.node.vault import Vault
 from hubbub.service.wire.canonical import Record, check_signature, digest, instant, read_signed
 from hubbub.service.wire.charges import event_text
@@ -85,7 +85,7 @@ class Node:
     keys: NodeKeys
     limits: Limits = field(default_factory=Limits)
     clock: Callable[[], float] = time.time
-    trust: Trust = field(default_factory=Trust, repr=False)
+    trust: TrustList = field(default_factory=TrustList, repr=False)
     vault: Vault = field(default_factory=Vault)
     known: Known = field(init=False, repr=False)
 

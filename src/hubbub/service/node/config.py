@@ -14,7 +14,7 @@ from hubbub.securesum import PrivateKey, SuiteName, check_suite
 from hubbub.service.node.compute import Limits, Node, NodeKeys
 from hubbub.service.node.private_files import check_private, database_files, to_json, write_new
 from hubbub.service.node.store import Store
-from hubbub.service.node.trust import TRUST, Trust, read_trust
+from hubbub.service.node.trust import TRUST, TrustList, read_trust
 from hubbub.service.node.vault import Vault
 from hubbub.service.wire.canonical import hexed, text
 from hubbub.service.wire.signing import KEY_BYTES, SigningKey
@@ -99,7 +99,7 @@ class Config:
     def node(self) -> Node:
         """The Compute, with its database open."""
         read_trust(self.trust)  # what cannot be read is said now, not when the first study comes
-        trust = Trust(self.trust, anyone=self.limits.anyone)
+        trust = TrustList(self.trust, anyone=self.limits.anyone)
         vault = Vault(self._round_keys)
         return Node(self.name, Store(self.database), read_keys(self.keys), self.limits, trust=trust, vault=vault)
 

@@ -86,7 +86,7 @@ def _name(value: object) -> str:
     return "" if value == "" else text("name", value, 100)
 
 
-class Trust:
+class TrustList:
     """Who is named now. Without a file it is nobody; `anyone` takes all, for tests."""
 
     def __init__(self, path: Path | None = None, *, anyone: bool = False) -> None:
