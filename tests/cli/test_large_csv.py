@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from hubbub.cli import main, table
-from hubbub.cli.table import LargeTable, Table, not_numbers, read_table
+from hubbub.cli.table import LargeTable, SmallTable, not_numbers, read_table
 from hubbub.errors import InvalidInput
 
 quick = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -113,12 +113,12 @@ def test_a_small_file_and_an_installation_without_pyarrow_are_read_cell_by_cell(
 ):
     path = tmp_path / "data.csv"
     path.write_text("a,b\n1,2\n")
-    assert isinstance(read_table(path), Table)
+    assert isinstance(read_table(path), SmallTable)
     monkeypatch.setattr(table, "LARGE_BYTES", 0)
     assert isinstance(read_table(path), LargeTable)
     monkeypatch.setattr(table, "find_spec", lambda _: None)
     np.testing.assert_array_equal(read_table(path).numbers(["b"]), [[2.0]])
-    assert isinstance(read_table(path), Table)
+    assert isinstance(read_table(path), SmallTable)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from hubbub.experiments import coverage, efficiency, fig1b, fig2, fig3, table1
 from hubbub.experiments.catalogue import Settings, run
 from hubbub.experiments.datasets import abalone, white_wine
 from hubbub.experiments.methods import METHODS
-from hubbub.experiments.result import Result
+from hubbub.experiments.outcome import Outcome
 from hubbub.experiments.runner import run_cells
 
 
@@ -182,7 +182,7 @@ def test_experiment_writes_rows_pictures_and_a_page_that_stands_alone(
 
 
 def test_all_names_the_mode_of_every_row(tmp_path: Path):
-    results = [Result("fig1b", "sound", [{"N": 1}], [], ""), Result("fig2", "published", [{"median": 1.0}], [], "")]
+    results = [Outcome("fig1b", "sound", [{"N": 1}], [], ""), Outcome("fig2", "published", [{"median": 1.0}], [], "")]
     content = _object("all", "published", results)
     assert content["as"] == "published"
     assert [row["as"] for row in content["rows"]] == ["sound", "published"]

@@ -13,7 +13,7 @@ from hubbub.cli.options import Json, Whole
 from hubbub.cli.output import console, errors, print_json, progress
 
 if TYPE_CHECKING:
-    from hubbub.experiments.result import Result
+    from hubbub.experiments.outcome import Outcome
 
 
 @Parameter(name="*")
@@ -75,7 +75,7 @@ def run(options: ExperimentOptions) -> None:
     totals = {each: len(catalogue.plan(each, settings)[0]) for each in names}  # bad input is refused before any work
     if settings.mode != "sound" and not set(names) & set(catalogue.DEPENDS_ON_MODE):
         errors.print(f"--as {settings.mode} makes no difference to {name}, which has no budget to calibrate to")
-    results: list[Result] = []
+    results: list[Outcome] = []
     try:
         with progress() as bar:
             for each in names:
@@ -97,7 +97,7 @@ def run(options: ExperimentOptions) -> None:
     console.print(f"rows, pictures and the page are in {settings.out}: open {report}", markup=False)
 
 
-def _object(name: str, mode: str, results: list[Result]) -> dict[str, object]:
+def _object(name: str, mode: str, results: list[Outcome]) -> dict[str, object]:
     if name != "all":
         return results[0].as_dict()
     return {

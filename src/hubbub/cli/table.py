@@ -21,7 +21,7 @@ LARGE_BYTES = 5_000_000
 
 
 @dataclass(frozen=True)
-class Table:
+class SmallTable:
     """A CSV file's header and cells; columns become numbers when they are asked for."""
 
     path: Path
@@ -72,7 +72,7 @@ class LargeTable:
         return self._by_cell.place(row)
 
     @cached_property
-    def _by_cell(self) -> Table:
+    def _by_cell(self) -> SmallTable:
         return _read_csv(self.path)
 
 
@@ -101,7 +101,7 @@ class ParquetTable:
         return np.vstack([np.empty((0, len(names))), *blocks])
 
 
-CsvOrParquet = Table | LargeTable | ParquetTable
+CsvOrParquet = SmallTable | LargeTable | ParquetTable
 
 
 def _positions(header: tuple[str, ...], names: Sequence[str]) -> list[int]:
@@ -171,7 +171,7 @@ def _large(path: Path) -> LargeTable | None:
         return None
 
 
-def _read_csv(path: Path) -> Table:
+def _read_csv(path: Path) -> SmallTable:
     try:
         with _opened(path) as file:
             reader = csv.reader(file, delimiter=_delimiter(file))
@@ -188,7 +188,7 @@ def _read_csv(path: Path) -> Table:
             raise InvalidInput(
                 f"row must have {len(header)} cells like the header, got {len(row)} in line {line} of {path}"
             )
-    return Table(path, header, [row for _, row in numbered[1:]], [line for line, _ in numbered[1:]])
+    return SmallTable(path, header, [row for _, row in numbered[1:]], [line for line, _ in numbered[1:]])
 
 
 def _opened(path: Path) -> TextIO:

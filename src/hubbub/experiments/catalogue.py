@@ -12,7 +12,7 @@ from pathlib import Path
 from hubbub.errors import InvalidInput, invalid
 from hubbub.experiments import coverage, dpvi, efficiency, fig1b, fig2, fig3, others, table1
 from hubbub.experiments.modes import Mode
-from hubbub.experiments.result import Result
+from hubbub.experiments.outcome import Outcome
 from hubbub.experiments.runner import Cell, run_cells
 
 EXPERIMENTS = {
@@ -77,7 +77,7 @@ def data_folder(settings: Settings) -> Path:
     return Path(named) / "gdsc" if (Path(named) / "gdsc").is_dir() else Path(named)
 
 
-def run(name: str, settings: Settings, tick: Callable[[int], object] = lambda _: None) -> Result:
+def run(name: str, settings: Settings, tick: Callable[[int], object] = lambda _: None) -> Outcome:
     """Run (or resume) an experiment and write its rows, pictures and result into the folder."""
     try:
         settings.out.mkdir(parents=True, exist_ok=True)
@@ -86,12 +86,12 @@ def run(name: str, settings: Settings, tick: Callable[[int], object] = lambda _:
     cells, repeats = plan(name, settings)
     jobs = 1 if name == "table1" else settings.jobs or os.cpu_count() or 1  # timed cells run alone
     results = run_cells(cells, settings.out / "cells", jobs, tick)
-    result: Result = EXPERIMENTS[name].summarise(results, mode_of(name, settings), repeats)
+    result: Outcome = EXPERIMENTS[name].summarise(results, mode_of(name, settings), repeats)
     write(result, settings.out)
     return result
 
 
-def write(result: Result, out: Path) -> None:
+def write(result: Outcome, out: Path) -> None:
     """Rows as CSV, the result as JSON, the picture as PNG and SVG."""
     from hubbub.plots import experiments as plots
 

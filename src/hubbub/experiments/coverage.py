@@ -8,7 +8,7 @@ from hubbub.arrays import Floats
 from hubbub.engines import TrustedAggregator
 from hubbub.estimators.linear_regression import PrivateLinearRegression
 from hubbub.experiments.modes import Mode
-from hubbub.experiments.result import Claim, Result
+from hubbub.experiments.outcome import Claim, Outcome
 from hubbub.experiments.runner import Cell, Row, seed_of
 from hubbub.privacy import Budget
 
@@ -82,7 +82,7 @@ def _intervals(X: Floats, y: Floats, epsilon: float, seed: int) -> list[Floats]:
     return [posterior.interval(LEVEL) for posterior in (paper.posterior_, ours.posterior_, sampled)]
 
 
-def summarise(results: list[list[Row]], mode: Mode, repeats: int) -> Result:
+def summarise(results: list[list[Row]], mode: Mode, repeats: int) -> Outcome:
     """All settings, and what they say about the posteriors."""
     total: dict[tuple[object, ...], list[float]] = {}
     for row in (row for part in results for row in part):
@@ -95,7 +95,7 @@ def summarise(results: list[list[Row]], mode: Mode, repeats: int) -> Result:
          "coverage": hits / count, "width": width / count, "intervals": int(count)}
         for key, (hits, width, count) in total.items()
     ]  # fmt: skip
-    return Result("coverage", mode, rows, [_claim(rows, name, text) for name, text in CLAIMS.items()], ABOUT)
+    return Outcome("coverage", mode, rows, [_claim(rows, name, text) for name, text in CLAIMS.items()], ABOUT)
 
 
 CLAIMS = {

@@ -17,7 +17,7 @@ from hubbub.engines import LocalEngine, TrustedAggregator
 from hubbub.errors import InvalidInput
 from hubbub.experiments.datasets import abalone_raw
 from hubbub.experiments.modes import Mode
-from hubbub.experiments.result import Claim, Result
+from hubbub.experiments.outcome import Claim, Outcome
 from hubbub.experiments.runner import Cell, Row, seed_of
 from hubbub.privacy import Budget
 from hubbub.protocols import Engine
@@ -102,7 +102,7 @@ def accuracy_of(method: str, epsilon: float, X: Floats, y: Floats, X_new: Floats
     return float(np.mean((probability > 0.5) == (y_new > 0.5)))
 
 
-def summarise(results: list[list[Row]], mode: Mode, repeats: int) -> Result:
+def summarise(results: list[list[Row]], mode: Mode, repeats: int) -> Outcome:
     """Mean and standard deviation over the splits, and what is claimed."""
     found: dict[tuple[float, str], list[float]] = {}
     for row in (row for rows in results for row in rows):
@@ -120,7 +120,7 @@ def summarise(results: list[list[Row]], mode: Mode, repeats: int) -> Result:
         }
         for (epsilon, method), values in found.items()
     ]
-    return Result("dpvi", mode, rows, claims(found), ABOUT)
+    return Outcome("dpvi", mode, rows, claims(found), ABOUT)
 
 
 def claims(found: dict[tuple[float, str], list[float]]) -> list[Claim]:

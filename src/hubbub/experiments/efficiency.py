@@ -11,7 +11,7 @@ from hubbub.engines import LocalEngine
 from hubbub.experiments.baselines import exact_gram
 from hubbub.experiments.given_noise import GivenNoise, numbered_columns
 from hubbub.experiments.modes import Mode
-from hubbub.experiments.result import Claim, Result
+from hubbub.experiments.outcome import Claim, Outcome
 from hubbub.experiments.runner import Cell, Row, seed_of
 from hubbub.privacy import Budget, gaussian_round, noise_multiplier
 from hubbub.statistics import Box, Means
@@ -85,7 +85,7 @@ def lemma_1(seed: int) -> list[Row]:
     return rows
 
 
-def summarise(results: list[list[Row]], mode: Mode, repeats: int) -> Result:
+def summarise(results: list[list[Row]], mode: Mode, repeats: int) -> Outcome:
     """Medians over repeats, the fitted slopes, and the claims."""
     found: dict[tuple[str, int], list[float]] = {}
     for row in (row for part in results[:-1] for row in part):
@@ -104,7 +104,7 @@ def summarise(results: list[list[Row]], mode: Mode, repeats: int) -> Result:
             not broken,
         )
     )
-    return Result("efficiency", mode, [*rows, *tails], claims, ABOUT)
+    return Outcome("efficiency", mode, [*rows, *tails], claims, ABOUT)
 
 
 def slope(rows: list[Row], kind: str) -> float:

@@ -6,7 +6,7 @@ import numpy as np
 
 from hubbub.engines import LocalEngine
 from hubbub.experiments.modes import Mode
-from hubbub.experiments.result import Claim, Result
+from hubbub.experiments.outcome import Claim, Outcome
 from hubbub.experiments.runner import Cell, Row, seed_of
 from hubbub.privacy import gaussian_round
 from hubbub.statistics import Means
@@ -52,7 +52,7 @@ def measure(tolerated: int, seed: int, repeats: int) -> list[Row]:
     return rows
 
 
-def summarise(results: list[list[Row]], mode: Mode, repeats: int) -> Result:
+def summarise(results: list[list[Row]], mode: Mode, repeats: int) -> Outcome:
     """All rows, and the claims."""
     rows = [row for part in results for row in part]
     inside = sum(row["low"] <= row["factor"] <= row["high"] for row in rows)
@@ -75,4 +75,4 @@ def summarise(results: list[list[Row]], mode: Mode, repeats: int) -> Result:
         "N/(N-D-C-1)). Lines: N/(N-T-1). Points: measured from releases of the local engine "
         f"({COORDINATES} coordinates, {repeats} releases each), with 99.9 % intervals."
     )
-    return Result("fig1b", mode, rows, claims, about)
+    return Outcome("fig1b", mode, rows, claims, about)

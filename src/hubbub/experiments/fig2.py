@@ -11,7 +11,7 @@ from hubbub.arrays import Floats
 from hubbub.experiments.datasets import BOUND, abalone, red_wine, white_wine
 from hubbub.experiments.methods import METHODS, posterior_of
 from hubbub.experiments.modes import Mode, noise_of
-from hubbub.experiments.result import Claim, Result
+from hubbub.experiments.outcome import Claim, Outcome
 from hubbub.experiments.runner import Cell, Row, seed_of
 from hubbub.privacy import Budget
 from hubbub.statistics import Box
@@ -74,7 +74,7 @@ def run_split(name: str, split: int, mode: Mode, seed: int) -> list[Row]:
     return rows
 
 
-def summarise(results: list[list[Row]], mode: Mode, repeats: int) -> Result:
+def summarise(results: list[list[Row]], mode: Mode, repeats: int) -> Outcome:
     """Medians and quartiles over the splits, and the claims."""
     errors: Errors = {}
     covered: Errors = {}
@@ -100,7 +100,7 @@ def summarise(results: list[list[Row]], mode: Mode, repeats: int) -> Result:
             }
         )
     rows.sort(key=lambda r: (list(DATASETS).index(str(r["dataset"])), r["epsilon"], METHODS.index(str(r["method"]))))
-    return Result("fig2", mode, rows, claims(rows, errors), ABOUT)
+    return Outcome("fig2", mode, rows, claims(rows, errors), ABOUT)
 
 
 def claims(rows: list[Row], errors: Errors) -> list[Claim]:

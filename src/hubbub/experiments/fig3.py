@@ -12,7 +12,7 @@ from hubbub.errors import InvalidInput
 from hubbub.experiments.gdsc import GENES, DrugData, load_gdsc
 from hubbub.experiments.methods import METHODS, posterior_of
 from hubbub.experiments.modes import Mode, Noise, noise_of
-from hubbub.experiments.result import Claim, Result
+from hubbub.experiments.outcome import Claim, Outcome
 from hubbub.experiments.runner import Cell, Row, seed_of
 from hubbub.privacy import Budget
 from hubbub.statistics import Box
@@ -93,7 +93,7 @@ def spearman(predictions: Floats, target: Floats) -> Floats:
     return np.asarray(np.divide(a @ b, scale, out=np.zeros(scale.shape), where=scale > 0))
 
 
-def summarise(results: list[list[Row]], mode: Mode, repeats: int) -> Result:
+def summarise(results: list[list[Row]], mode: Mode, repeats: int) -> Outcome:
     """Mean over drugs within a split, then mean and standard deviation over splits."""
     groups = len(results) // repeats
     rows: list[Row] = []
@@ -114,7 +114,7 @@ def summarise(results: list[list[Row]], mode: Mode, repeats: int) -> Result:
                 "guarantee": noise_of(mode, Budget(first["epsilon"], DELTA), BOUNDS).is_guarantee(first["method"]),
             }
         )
-    return Result("fig3", mode, rows, claims(rows), ABOUT)
+    return Outcome("fig3", mode, rows, claims(rows), ABOUT)
 
 
 def claims(rows: list[Row]) -> list[Claim]:

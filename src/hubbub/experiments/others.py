@@ -15,7 +15,7 @@ from hubbub.estimators.linear_regression import PrivateLinearRegression
 from hubbub.experiments import datasets
 from hubbub.experiments.datasets import BOUND
 from hubbub.experiments.modes import Mode
-from hubbub.experiments.result import Claim, Result
+from hubbub.experiments.outcome import Claim, Outcome
 from hubbub.experiments.runner import Cell, Row, seed_of
 from hubbub.privacy import Budget
 
@@ -268,7 +268,7 @@ def _projected(train: Floats, X: Floats, other: Other, budget: Budget, engine: L
     return np.asarray(found * half[-1] / BOUND + middle[-1])
 
 
-def summarise(results: list[list[Row]], mode: Mode, repeats: int) -> Result:
+def summarise(results: list[list[Row]], mode: Mode, repeats: int) -> Outcome:
     """Medians and quartiles over the splits, mean coverage, and the claims."""
     found: dict[tuple[str, float, str], list[Row]] = {}
     for row in (row for rows in results for row in rows):
@@ -297,7 +297,7 @@ def summarise(results: list[list[Row]], mode: Mode, repeats: int) -> Result:
             }
         )
     rows.sort(key=lambda r: (list(DATASETS).index(str(r["dataset"])), r["epsilon"], METHODS.index(str(r["method"]))))
-    return Result("others", mode, rows, claims(rows), ABOUT)
+    return Outcome("others", mode, rows, claims(rows), ABOUT)
 
 
 def claims(rows: list[Row]) -> list[Claim]:

@@ -13,7 +13,7 @@ from hubbub import __version__
 from hubbub.experiments import fig2
 from hubbub.experiments.datasets import BOUND
 from hubbub.experiments.modes import EXPLANATIONS, MODES, noise_of
-from hubbub.experiments.result import Result
+from hubbub.experiments.outcome import Outcome
 from hubbub.privacy import Budget
 from hubbub.statistics import Box
 
@@ -64,18 +64,18 @@ def write_report(folder: Path) -> Path:
     return path
 
 
-def stored_results(folder: Path) -> list[Result]:
+def stored_results(folder: Path) -> list[Outcome]:
     """The results that earlier runs left in the folder, in the order of the paper."""
     found = []
     for experiment in TITLES:
         for mode in MODES:
             path = folder / f"{experiment if mode == 'sound' else f'{experiment}_{mode}'}.json"
             if path.is_file():
-                found.append(Result.from_dict(json.loads(path.read_text())))
+                found.append(Outcome.from_dict(json.loads(path.read_text())))
     return found
 
 
-def _claims(results: Sequence[Result]) -> str:
+def _claims(results: Sequence[Outcome]) -> str:
     rows = [
         f"<tr><td>{_name(result)}</td><td>{html.escape(claim.claim)}</td><td>{html.escape(claim.measured)}</td>"
         f"<td class='{'holds' if claim.holds else 'fails'}'>{'holds' if claim.holds else 'does not hold'}</td></tr>"
@@ -106,11 +106,11 @@ def _spent_table() -> str:
     )
 
 
-def _name(result: Result) -> str:
+def _name(result: Outcome) -> str:
     return result.experiment if result.mode == "sound" else f"{result.experiment}, as {result.mode}"
 
 
-def _section(folder: Path, result: Result) -> str:
+def _section(folder: Path, result: Outcome) -> str:
     picture = folder / f"{result.name}.svg"
     svg = picture.read_text(encoding="utf-8") if picture.is_file() else ""
     svg = svg[svg.find("<svg") :]  # without the XML prologue, which has no place inside a page

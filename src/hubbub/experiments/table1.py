@@ -12,10 +12,10 @@ import numpy as np
 from hubbub.engines import LocalEngine
 from hubbub.engines.local.pool import POOL, cores
 from hubbub.errors import invalid, whole
-from hubbub.experiments.limits import Limits
 from hubbub.experiments.memory import family_peak_bytes
 from hubbub.experiments.modes import Mode
-from hubbub.experiments.result import Claim, Result
+from hubbub.experiments.outcome import Claim, Outcome
+from hubbub.experiments.primitives import Primitives
 from hubbub.experiments.runner import Cell, Row
 from hubbub.experiments.sealing import sealing_seconds
 from hubbub.privacy import gaussian_round
@@ -98,14 +98,14 @@ def measure(clients: int, dimension: int, bench: Bench) -> list[Row]:
 def run(cells: Sequence[tuple[int, int]], bench: Bench, tick: Callable[[int], object] = lambda _: None) -> list[Row]:
     """Every cell, engine and limit in turn, so that whatever else the machine does meets both."""
     rows = []
-    with Limits(bench.processes) as limits:
+    with Primitives(bench.processes) as limits:
         for clients, dimension in cells:
             rows.append(_cell(clients, dimension, bench, limits))
             tick(1)
     return rows
 
 
-def _cell(clients: int, dimension: int, bench: Bench, limits: Limits) -> Row:
+def _cell(clients: int, dimension: int, bench: Bench, limits: Primitives) -> Row:
     """Quick cells are repeated, and the best of each counts; beside a long one the limit is taken twice."""
     play, peak = (_on_spark if bench.engine == "spark" else _locally)(clients, dimension, bench)
     limit = [limits.seconds(clients * dimension, bench.computes, seeds=bench.shares == "seeds")]
@@ -184,10 +184,10 @@ def _of(table: Mapping[int, tuple[float, ...]], clients: int, dimension: int) ->
     return table[dimension][CLIENTS.index(clients)]
 
 
-def summarise(results: list[list[Row]], mode: Mode, repeats: int) -> Result:
+def summarise(results: list[list[Row]], mode: Mode, repeats: int) -> Outcome:
     """The sixteen cells, and the claims."""
     rows = [row for part in results for row in part]
-    return Result("table1", mode, rows, claims(rows), ABOUT)
+    return Outcome("table1", mode, rows, claims(rows), ABOUT)
 
 
 def slope(rows: Sequence[Row]) -> float | None:

@@ -45,7 +45,7 @@ class Turnout(NamedTuple):
 
 @dataclass(frozen=True)
 class ComputeSum:
-    """What a Compute publishes: its sum over the roster. Uniform words, as long as another is honest."""
+    """What a Compute publishes: its sum over the roster, which tells nothing without the others that are needed."""
 
     study: bytes
     round: int

@@ -62,7 +62,7 @@ uvicorn.run(app, host="127.0.0.1", port=int(sys.argv[1]), access_log=False, log_
 
 
 @dataclass(frozen=True)
-class Setting:
+class Sizes:
     """What is measured."""
 
     dimension: int = 77
@@ -80,34 +80,34 @@ class Setting:
         whole("singles", self.singles, 1, "give how many reports are uploaded one by one")
 
 
-def run(setting: Setting, note: Callable[[str], None], tick: Callable[[int], None]) -> dict[str, Any]:
+def run(sizes: Sizes, note: Callable[[str], None], tick: Callable[[int], None]) -> dict[str, Any]:
     """Rates of one Compute, and a whole round through three."""
     with tempfile.TemporaryDirectory(prefix="hubbub-bench-") as folder:
-        found = _one_node(setting, Path(folder) / "one", note)
-        return found | _end_to_end(setting, Path(folder) / "three", note, tick)
+        found = _one_node(sizes, Path(folder) / "one", note)
+        return found | _end_to_end(sizes, Path(folder) / "three", note, tick)
 
 
-def _one_node(setting: Setting, folder: Path, note: Callable[[str], None]) -> dict[str, Any]:
+def _one_node(sizes: Sizes, folder: Path, note: Callable[[str], None]) -> dict[str, Any]:
     with LocalComputes(folder, 1, limits=_LIMITS) as computes, httpx.Client() as http, _empty() as port:
         node, web = computes.computes[0], Web(http)
         note("single uploads, batches, and a handler that does nothing ...")
         empty, single, batched, enrolled, parties = _Clock(), _Clock(), _Clock(), _Clock(), _Clock()
-        names = _names(setting.singles + setting.batched)
+        names = _names(sizes.singles + sizes.batched)
         for _ in range(_TURNS):  # in turns: what slows the machine down for a moment slows all of them
-            load = _Load(setting, node, web, dict.fromkeys(names, 1))
+            load = _Load(sizes, node, web, dict.fromkeys(names, 1))
             enrolled.add(node.port, load.enrolments(), expect=201)
-            alone = load.uploads(names[: setting.singles])
+            alone = load.uploads(names[: sizes.singles])
             empty.add(port, [body.replace(body.split(b" ")[1], b"/empty", 1) for body in alone])
             single.add(node.port, alone)
-            together = load.uploads(names[setting.singles :], setting.batch)
-            batched.add(node.port, together, reports=setting.batched)
-        note(f"parties of {setting.batch} samples ...")
-        load = _Load(setting, node, web, dict.fromkeys(_names(setting.parties), setting.batch))
+            together = load.uploads(names[sizes.singles :], sizes.batch)
+            batched.add(node.port, together, reports=sizes.batched)
+        note(f"parties of {sizes.batch} samples ...")
+        load = _Load(sizes, node, web, dict.fromkeys(_names(sizes.parties), sizes.batch))
         enrolled.add(node.port, load.enrolments(), expect=201)
-        parties.add(node.port, load.uploads(list(load.samples)), reports=setting.parties * setting.batch)
+        parties.add(node.port, load.uploads(list(load.samples)), reports=sizes.parties * sizes.batch)
     return {
-        "dimension": setting.dimension, "empty_per_second": empty.rate, "single_per_second": single.rate,
-        "single_over_empty": single.rate / empty.rate, "batch": setting.batch, "batched_per_second": batched.rate,
+        "dimension": sizes.dimension, "empty_per_second": empty.rate, "single_per_second": single.rate,
+        "single_over_empty": single.rate / empty.rate, "batch": sizes.batch, "batched_per_second": batched.rate,
         "batched_over_single": batched.rate / single.rate, "party_samples_per_second": parties.rate,
         "party_samples_over_single": parties.rate / single.rate, "enrolled_per_second": enrolled.rate,
     }  # fmt: skip
@@ -137,7 +137,7 @@ class _Clock:
 class _Load:
     """Prepared requests to the first Compute of a study; the other Computes of it exist on paper only."""
 
-    def __init__(self, setting: Setting, node: LocalCompute, web: Web, samples: dict[str, int]) -> None:
+    def __init__(self, sizes: Sizes, node: LocalCompute, web: Web, samples: dict[str, int]) -> None:
         self.node, self.samples = node, samples
         paper = [
             ComputeRecord(f"paper-{k}", f"http://127.0.0.1:{k + 1}", PrivateKey.generate().public(), os.urandom(32))
@@ -152,7 +152,7 @@ class _Load:
         never = [self._start("nobody", position) for position in (1, 2)]
         self.sessions = {name: [self._start(name, 0), *never] for name in samples}
         _register_at_first(alone, self.tokens)
-        record = alone.plan(0, _spec(setting))
+        record = alone.plan(0, _spec(sizes))
         _open_at_first(alone, record)
         self.role = record.checked(self.study)
 
@@ -184,8 +184,8 @@ class _Load:
         return encode_report(contribute(self.role, 0, name, rows, Randomness.system(), sessions=sessions)[0])
 
 
-def _spec(setting: Setting) -> RoundSpec:
-    return gaussian_round(Means((1.0,) * setting.dimension), 1.0, "bench")
+def _spec(sizes: Sizes) -> RoundSpec:
+    return gaussian_round(Means((1.0,) * sizes.dimension), 1.0, "bench")
 
 
 def _register_at_first(analyst: Analyst, tokens: dict[str, tuple[bytes, int]]) -> None:
@@ -253,23 +253,21 @@ async def _blast(port: int, requests: list[bytes], expect: int) -> float:
     return time.perf_counter() - started
 
 
-def _end_to_end(
-    setting: Setting, folder: Path, note: Callable[[str], None], tick: Callable[[int], None]
-) -> dict[str, Any]:
+def _end_to_end(sizes: Sizes, folder: Path, note: Callable[[str], None], tick: Callable[[int], None]) -> dict[str, Any]:
     """N clients through three Computes, with peak memory and the seconds from close to sum."""
     with LocalComputes(folder, 3, limits=_LIMITS) as computes:
         web = Web.open(None, Patience(total=120.0, first=0.05, most=0.5))
         key = SigningKey.generate()
         found = [find_compute(url, web) for url in computes.urls]
-        study = new_study("bench", found, Population(setting.clients), None, key, seconds=3600)
-        analyst, tokens = Analyst(study, key, web), make_tokens({f"c{i}": 1 for i in range(setting.clients)})
+        study = new_study("bench", found, Population(sizes.clients), None, key, seconds=3600)
+        analyst, tokens = Analyst(study, key, web), make_tokens({f"c{i}": 1 for i in range(sizes.clients)})
         analyst.register()
         analyst.invite(tokens)
-        record = analyst.plan(0, _spec(setting))
+        record = analyst.plan(0, _spec(sizes))
         analyst.open_round(record)
         outbox = Outbox(folder / "outbox.db")
-        note(f"{setting.clients} clients through 3 Computes ...")
-        rows = np.random.default_rng(0).uniform(-1, 1, (setting.clients, setting.dimension))
+        note(f"{sizes.clients} clients through 3 Computes ...")
+        rows = np.random.default_rng(0).uniform(-1, 1, (sizes.clients, sizes.dimension))
 
         def take_part(row: int) -> None:
             client = Client(study, f"c{row}", outbox, web, simulation=True)
@@ -279,7 +277,7 @@ def _end_to_end(
 
         started = time.perf_counter()
         with ThreadPoolExecutor(_THREADS) as pool:
-            for _ in pool.map(take_part, range(setting.clients)):
+            for _ in pool.map(take_part, range(sizes.clients)):
                 pass
         uploaded = time.perf_counter()
         analyst.close(record)

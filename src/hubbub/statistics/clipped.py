@@ -137,7 +137,7 @@ def install(program: Program) -> None:
 
 
 @dataclass(frozen=True)
-class NotInstalled:
+class MissingProgram:
     """A program that a study names and this machine does not have: enough to add up, not to take part."""
 
     name: str
@@ -158,5 +158,5 @@ def installed(name: str, fingerprint: str, columns: int, dimension: int) -> Prog
     """The installed program, or a placeholder that knows its length only."""
     found = _INSTALLED.get(fingerprint)
     if found is None or (found.name, found.columns, found.dimension) != (name, columns, dimension):
-        return NotInstalled(name, fingerprint, columns, dimension)
+        return MissingProgram(name, fingerprint, columns, dimension)
     return found

@@ -40,12 +40,10 @@ def run(options: ServiceOptions) -> None:
     """Measure one Compute and a round through three, and print what was found."""
     with needs_service():
         from hubbub.service import bench
-    setting = bench.Setting(clients=options.clients, singles=options.singles)
+    sizes = bench.Sizes(clients=options.clients, singles=options.singles)
     with progress() as bar:
         task = bar.add_task("clients", total=options.clients)
-        found = bench.run(
-            setting, lambda text: errors.print(text, markup=False), lambda count: bar.advance(task, count)
-        )
+        found = bench.run(sizes, lambda text: errors.print(text, markup=False), lambda count: bar.advance(task, count))
     promises = bench.verdict(found)
     if options.json:
         print_json({**found, "promises": promises})

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from hubbub.arrays import Floats, Words, number_rows
 from hubbub.engines.spark.session import Progress, spark_session, watched
 from hubbub.engines.spark.table import SparkTable
-from hubbub.engines.spark.task import SCHEMA, Record, ShareOut, added, as_batch, records_of
+from hubbub.engines.spark.task import SCHEMA, ShareOut, TaskSum, added, as_batch, records_of
 from hubbub.errors import HubbubError, InvalidInput, RoundRefused, invalid, whole
 from hubbub.privacy import Population, covered
 from hubbub.protocols import Engine, Release, RoundSpec, SecureSum
@@ -163,13 +163,13 @@ class SparkEngine(Engine):
         self.__dict__.update(state)
 
 
-def only_record(records: DataFrame) -> Record:
+def only_record(records: DataFrame) -> TaskSum:
     """The one record that is left, which is all that the driver ever gets."""
     rows = records.collect()
     if len(rows) != 1:
         raise HubbubError(f"Spark must hand over one record, got {len(rows)}; nothing was released")
     row = rows[0]
-    return Record.of(bytes(row.words), row.clients, row.problem, row.outside, bytes(row.counts))
+    return TaskSum.of(bytes(row.words), row.clients, row.problem, row.outside, bytes(row.counts))
 
 
 def summed(records: DataFrame, scheme: SecureSum) -> DataFrame:

@@ -18,7 +18,7 @@ import numpy as np
 from hubbub.arrays import Words
 from hubbub.engines.spark.engine import only_record, summed
 from hubbub.engines.spark.session import Progress, one_line, place_of, spark_errors, spark_session, watched
-from hubbub.engines.spark.task import SCHEMA, Record, as_batch
+from hubbub.engines.spark.task import SCHEMA, TaskSum, as_batch
 from hubbub.errors import InvalidInput, ReportRejected, RoundRefused, invalid
 from hubbub.roles import (
     Compute,
@@ -55,7 +55,7 @@ class OpenAndAdd:
     compute: Compute
     marking: bytes = field(repr=False)
 
-    def record(self, reports: Iterable[bytes]) -> Record:
+    def record(self, reports: Iterable[bytes]) -> TaskSum:
         """The sum over one partition."""
         study = self.compute.study
         scheme, clients = study.secure_sum, 0
@@ -72,7 +72,7 @@ class OpenAndAdd:
             scheme.accumulate(total, share)
             marks += mark(report.client, self.marking)
             clients += 1
-        return Record(total, clients, counts=counts)
+        return TaskSum(total, clients, counts=counts)
 
 
 def sum_reports(
@@ -144,7 +144,7 @@ def mark(client: str, marking: bytes) -> Words:
     return np.frombuffer(hashlib.blake2b(client.encode(), digest_size=8 * _MARKS, key=marking).digest(), dtype="<u8")
 
 
-def _check_added(record: Record, called: _Called) -> None:
+def _check_added(record: TaskSum, called: _Called) -> None:
     """The clients that were added are those of the roster, each once."""
     found, rejected = np.split(record.counts, [_MARKS])
     if record.clients == called.clients and (found == called.marks).all():

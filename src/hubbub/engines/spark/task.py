@@ -27,7 +27,7 @@ Row = tuple[int, bytes, int, str | None, int, bytes]
 
 
 @dataclass(frozen=True)
-class Record:
+class TaskSum:
     """What one task hands on: words to be added up, or the first problem that was met."""
 
     words: Words = field(repr=False)
@@ -43,7 +43,7 @@ class Record:
         return part, self.words.tobytes(), self.clients, self.problem, self.outside, self.counts.tobytes()
 
     @classmethod
-    def of(cls, words: bytes, clients: int, problem: str | None, outside: int, counts: bytes) -> Record:
+    def of(cls, words: bytes, clients: int, problem: str | None, outside: int, counts: bytes) -> TaskSum:
         """Back from a row's values."""
         sums, beside = np.frombuffer(words, dtype=np.uint64), np.frombuffer(counts, dtype=np.uint64)
         return cls(sums, clients, problem, outside, beside)
@@ -61,7 +61,7 @@ class ShareOut:
     scheme: SecureSum
     key: bytes | None = field(repr=False)
 
-    def record(self, part: int, blocks: Iterable[Floats]) -> Record:
+    def record(self, part: int, blocks: Iterable[Floats]) -> TaskSum:
         """The M sums over all blocks of a partition; a block that does not fit the plan makes it a problem."""
         stream = self._stream(part)
         tally = self.scheme.tally(self.plan.dimension, stream)
@@ -71,8 +71,8 @@ class ShareOut:
                 zeros += share_out(self.plan, block, tally, stream).number
                 clients += block.shape[0]
         except InvalidInput as error:
-            return Record(np.zeros(0, dtype=np.uint64), 0, str(error))
-        return Record(tally.sums.reshape(-1), clients, outside=zeros)
+            return TaskSum(np.zeros(0, dtype=np.uint64), 0, str(error))
+        return TaskSum(tally.sums.reshape(-1), clients, outside=zeros)
 
     def _stream(self, part: int) -> Randomness:
         if self.key is None:
@@ -80,9 +80,9 @@ class ShareOut:
         return Randomness(hashlib.sha256(self.key + part.to_bytes(8, "big")).digest(), "SIMULATION")
 
 
-def added(records: Iterable[Record], scheme: SecureSum) -> Record | None:
+def added(records: Iterable[TaskSum], scheme: SecureSum) -> TaskSum | None:
     """All records as one, or None where there are none; one problem is enough to spoil the whole."""
-    total: Record | None = None
+    total: TaskSum | None = None
     for record in records:
         if total is None:
             total = replace(record, words=record.words.copy())
@@ -91,12 +91,12 @@ def added(records: Iterable[Record], scheme: SecureSum) -> Record | None:
     return total
 
 
-def _together(total: Record, record: Record, scheme: SecureSum) -> Record:
+def _together(total: TaskSum, record: TaskSum, scheme: SecureSum) -> TaskSum:
     """Both as one; the words of the first are overwritten."""
     if record.problem is not None:
         return record
     scheme.merge(total.words, record.words)
-    return Record(
+    return TaskSum(
         total.words, total.clients + record.clients, None, total.outside + record.outside, total.counts + record.counts
     )
 
@@ -149,14 +149,14 @@ def _number(cell: str | None) -> float:
         return np.nan
 
 
-def records_of(batches: Iterable[Any]) -> Iterator[Record]:
+def records_of(batches: Iterable[Any]) -> Iterator[TaskSum]:
     """The records in Arrow batches of SCHEMA."""
     for batch in batches:
         for row in batch.to_pylist():
-            yield Record.of(row["words"], row["clients"], row["problem"], row["outside"], row["counts"])
+            yield TaskSum.of(row["words"], row["clients"], row["problem"], row["outside"], row["counts"])
 
 
-def as_batch(part: int, record: Record) -> Any:
+def as_batch(part: int, record: TaskSum) -> Any:
     """One record as an Arrow batch of SCHEMA."""
     import pyarrow as pa
 

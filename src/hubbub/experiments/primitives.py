@@ -23,14 +23,14 @@ _BLOCK = 1 << 15  # 256 KB an array
 _SAMPLE = 1 << 23  # words timed in each process; more are scaled up
 
 
-class Limits:
+class Primitives:
     """Processes that time the primitives side by side; a context manager."""
 
     def __init__(self, workers: int) -> None:
         self._workers = workers
         self._pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn")) if workers > 1 else None
 
-    def __enter__(self) -> Limits:
+    def __enter__(self) -> Primitives:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:

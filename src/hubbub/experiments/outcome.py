@@ -23,7 +23,7 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class Result:
+class Outcome:
     """One experiment, done."""
 
     experiment: str
@@ -49,7 +49,7 @@ class Result:
         }
 
     @classmethod
-    def from_dict(cls, content: dict[str, Any]) -> Result:
+    def from_dict(cls, content: dict[str, Any]) -> Outcome:
         """Read back what as_dict wrote."""
         claims = [Claim(c["claim"], c["measured"], c["holds"]) for c in content["claims"]]
         return cls(content["experiment"], content["as"], content["rows"], claims, content["about"])
