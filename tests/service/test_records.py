@@ -157,7 +157,7 @@ def test_the_promise_and_what_leaves_go_by_the_scheme(monkeypatch: pytest.Monkey
     assert "3 shares, any 2 of which together tell nothing: 8 bytes to one Compute, 32 to each other one" in usual
     monkeypatch.setattr("hubbub.securesum.additive.Additive.trust", Most.trust)
     assert "one more client and any 1 of the 3 Computes above" in promise(STUDY)[0]
-    assert promise(STUDY)[2].startswith("if more than 1 of these Computes conspire, ")
+    assert promise(STUDY)[2].startswith("this rests on trust that two of them are honest; if more than 1 of these ")
     assert "any 1 of which together tell" in what_leaves(round_, round_.checked(STUDY), np.zeros((1, 1)))[2]
 
 
