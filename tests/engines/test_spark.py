@@ -24,7 +24,7 @@ from hubbub.engines import LocalEngine, TrustedAggregator
 from hubbub.engines.spark import engine as spark
 from hubbub.engines.spark.engine import SparkEngine, only_record, summed, tree_widths
 from hubbub.engines.spark.table import SparkTable
-from hubbub.engines.spark.task import Record, ShareOut, added
+from hubbub.engines.spark.task import ShareOut, TaskSum, added
 from hubbub.errors import InvalidInput, OutOfDomainWarning, RoundRefused
 from hubbub.estimators.linear_regression import PrivateLinearRegression
 from hubbub.privacy import gaussian_round
@@ -358,7 +358,7 @@ def test_seeds_expanded_by_client_and_compute_give_the_same_sum(session):
 
 
 def test_one_problem_spoils_the_sum_of_records():
-    good, bad = Record(np.ones(3, dtype=np.uint64), 2), Record(np.zeros(0, dtype=np.uint64), 0, "no number")
+    good, bad = TaskSum(np.ones(3, dtype=np.uint64), 2), TaskSum(np.zeros(0, dtype=np.uint64), 0, "no number")
     scheme = Additive(3)
     for records in ([good, bad, good], [bad, good], [good, good, bad]):
         total = added(records, scheme)

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hubbub.engines.spark.reports import OpenAndAdd, _called, mark, sum_reports
-from hubbub.engines.spark.task import Record, added
+from hubbub.engines.spark.task import TaskSum, added
 from hubbub.errors import InvalidInput, RoundRefused
 from hubbub.privacy import Population
 from hubbub.protocols import Share
@@ -229,4 +229,4 @@ def test_marks_and_counts_are_added_apart_from_the_shares(stage: Stage):
     marks = sum((mark(client, b"key") for client in EVERYBODY), np.zeros(2, dtype=np.uint64))
     assert (total.counts[:2] == marks).all()
     assert total.counts[2:].tolist() == [0, 0, 0, 0, 1, 0]
-    assert Record.of(*total.row(0)[1:]).counts.tolist() == total.counts.tolist()
+    assert TaskSum.of(*total.row(0)[1:]).counts.tolist() == total.counts.tolist()

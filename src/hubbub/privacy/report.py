@@ -135,20 +135,8 @@ class PrivacyReport:
         return [*special, *common(p)]
 
     def __str__(self) -> str:
-        p = self._last
-        lines = ["Privacy report", "--------------"]
-        if self.is_guarantee:
-            lines += entry("Guarantee", f"{self.budget}-differential privacy")
-            lines += entry("In plain words", self.meaning())
-        else:
-            lines += entry("NOT A GUARANTEE", "; ".join(self.reservations))
-            lines += entry("Calculated as", f"{self.budget}-differential privacy, had these been avoided")
-        lines += entry("Spent", f"epsilon {self.epsilon:.4g} at delta {self.delta:g}, {len(self.rounds)} round(s)")
-        lines += entry("Setting", p.setting.statement)
-        lines += entry("Unit of privacy", UNITS[p.population.unit])
-        lines += entry("Adjacency", ADJACENCIES[p.population.unit])
-        lines += cautions(self.budget, p.population.n)
-        lines += entry("Parties", parties(p))
+        spent = f"{self.epsilon:.4g} at delta {self.delta:g}, {len(self.rounds)} round(s)"
+        lines = opening(self.budget, self.reservations, spent, self._last)
         lines.append("Rounds")
         for number, r in enumerate(self.rounds, 1):
             lines += bullet(_round_line(r), f"  {number}. ")
@@ -170,6 +158,33 @@ COMMON = [
     "several samples of one person count as several samples: their losses add up (a unit of a whole client covers "
     "those that one client holds)",
 ]
+
+
+def opening(
+    budget: Budget,
+    reservations: Sequence[str],
+    spent: str,
+    p: Protection,
+    *,
+    all_of: str = "",
+    caution: str | None = None,
+) -> list[str]:
+    """How every report begins: the guarantee or why there is none, what was spent, and to whom the promise is made."""
+    lines = ["Privacy report", "--------------"]
+    if caution is not None:
+        lines += entry("Take care", caution)
+    if reservations:
+        lines += entry("NOT A GUARANTEE", "; ".join(reservations))
+        lines += entry("Calculated as", f"{budget}-differential privacy, had these been avoided")
+    else:
+        lines += entry("Guarantee", f"{budget}-differential privacy{all_of}")
+        lines += entry("In plain words", meaning_of(budget, p.population.unit))
+    lines += entry("Spent", f"epsilon {spent}")
+    lines += entry("Setting", p.setting.statement)
+    lines += entry("Unit of privacy", UNITS[p.population.unit])
+    lines += entry("Adjacency", ADJACENCIES[p.population.unit])
+    lines += cautions(budget, p.population.n)
+    return lines + entry("Parties", parties(p))
 
 
 def common(p: Protection) -> list[str]:

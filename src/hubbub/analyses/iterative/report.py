@@ -9,16 +9,12 @@ from typing import Any
 from hubbub.analyses.iterative.plan import StepPlan
 from hubbub.privacy import Budget, Event, Protection, Release, epsilon_spent, fits
 from hubbub.privacy.report import (
-    ADJACENCIES,
-    UNITS,
     all_pool,
     bullet,
-    cautions,
     common,
     conspiring,
     entry,
-    meaning_of,
-    parties,
+    opening,
     population_dict,
 )
 from hubbub.protocols import Statement
@@ -155,21 +151,9 @@ class TrainingReport(Statement):
 
     def __str__(self) -> str:
         p, plan = self._protection, self.plan
-        lines = ["Privacy report", "--------------"]
-        if self.caution is not None:
-            lines += entry("Take care", self.caution)
-        if self.is_guarantee:
-            lines += entry("Guarantee", f"{self.budget}-differential privacy, for all {self.steps} steps together")
-            lines += entry("In plain words", meaning_of(self.budget, p.population.unit))
-        else:
-            lines += entry("NOT A GUARANTEE", "; ".join(self.reservations))
-            lines += entry("Calculated as", f"{self.budget}-differential privacy, had these been avoided")
-        lines += entry("Spent", f"epsilon {self.epsilon:.4g} at delta {self.delta:g}, {self.steps} step(s)")
-        lines += entry("Setting", p.setting.statement)
-        lines += entry("Unit of privacy", UNITS[p.population.unit])
-        lines += entry("Adjacency", ADJACENCIES[p.population.unit])
-        lines += cautions(self.budget, plan.samples)
-        lines += entry("Parties", parties(p))
+        spent = f"{self.epsilon:.4g} at delta {self.delta:g}, {self.steps} step(s)"
+        all_of = f", for all {self.steps} steps together"
+        lines = opening(self.budget, self.reservations, spent, p, all_of=all_of, caution=self.caution)
         lines += entry("Batches", _batches(plan))
         lines += entry("Every step", _step(self.last, plan))
         if self.most_dropouts:
