@@ -11,10 +11,18 @@ from hubbub.population import Population
 
 @dataclass(frozen=True)
 class NoiseLaw:
-    """What a posterior is told of the noise in a release: its law, and its standard deviation in each coordinate."""
+    """What a posterior is told of the noise in a release: its law, and its standard deviation in each coordinate.
+
+    Every law here is normal noise, of a fixed variance or of a random one: with `shape` k the variance of each
+    coordinate is std^2 / k times a draw of Gamma(k), so that the noise is a difference of two such gamma draws of scale
+    std / sqrt(2k). k = 1 is Laplace noise; more contributors than the mechanism counts on give a larger k.
+    """
 
     law: str
+    """What people call it: "normal", "laplace"."""
     std: float
+    shape: float | None = None
+    """Of the gamma law of the variances; None where the variance is fixed."""
 
 
 @dataclass(frozen=True)
