@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from hubbub.errors import invalid
 
 SMALLEST_EPSILON = 1e-6  # below, the calibration would lose its digits
-SMALLEST_DELTA = 1e-15
-"""Noise is drawn in double precision, and no draw lies beyond 9.35 deviations, where a true normal lies with
-probability 1e-20: a smaller delta would promise what the generator does not keep."""
 
 
 @dataclass(frozen=True)
 class Budget:
-    """(epsilon, delta)-differential privacy, replace-one: what one sample may reveal at most."""
+    """(epsilon, delta)-differential privacy, replace-one: what one sample may reveal at most.
+
+    delta = 0 asks for pure differential privacy, which Laplace noise gives and Gaussian noise does not.
+    """
 
     epsilon: float
     delta: float
@@ -29,13 +29,13 @@ class Budget:
             raise invalid(
                 "epsilon", f"at least {SMALLEST_EPSILON:g}", self.epsilon, "smaller ones leave nothing but noise"
             )
-        if not 0 < self.delta < 1:
-            raise invalid("delta", "between 0 and 1 (exclusive)", self.delta, "choose it below 1/N, e.g. 1e-5")
-        if self.delta < SMALLEST_DELTA:
-            raise invalid(
-                "delta", f"at least {SMALLEST_DELTA:g} while noise is drawn in double precision, whose tails end",
-                self.delta, "choose a larger one, below 1/N",
-            )  # fmt: skip
+        if not 0 <= self.delta < 1:
+            raise invalid("delta", "at least 0 and below 1", self.delta, "choose it below 1/N, e.g. 1e-5")
+
+    @property
+    def pure(self) -> bool:
+        """True where nothing may go wrong at all: delta = 0."""
+        return self.delta == 0
 
     def __str__(self) -> str:
         return f"(epsilon={self.epsilon:g}, delta={self.delta:g})"

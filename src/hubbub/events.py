@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hubbub.errors import InvalidInput, invalid, whole
@@ -40,7 +40,38 @@ class SampledGaussianEvent:
         whole("steps", self.steps, 1, "count the steps")
 
 
-Event: TypeAlias = "GaussianEvent | SampledGaussianEvent | DpEvent"
+@dataclass(frozen=True)
+class PureEvent:
+    """So many mechanisms of pure differential privacy: none changes any probability by more than a factor e^epsilon."""
+
+    epsilon: float
+    steps: int = 1
+
+    def __post_init__(self) -> None:
+        if not self.epsilon >= 0:
+            raise invalid("epsilon", "at least 0", self.epsilon, "derive it from a budget")
+        whole("steps", self.steps, 1, "count the steps")
+
+
+@dataclass(frozen=True)
+class CloseEvent:
+    """A mechanism whose law is nearly that of another event, which is easier to account for.
+
+    For every data set the two laws give every outcome the same probability up to a factor e^ratio, but for outcomes
+    that have the probability `outside` at most, under either law.
+    """
+
+    ideal: Event
+    ratio: float
+    outside: float
+
+    def __post_init__(self) -> None:
+        for name in ("ratio", "outside"):
+            if not 0 <= getattr(self, name) < 1:
+                raise invalid(name, "in [0, 1)", getattr(self, name), "derive it from the mechanism")
+
+
+Event: TypeAlias = "GaussianEvent | SampledGaussianEvent | PureEvent | CloseEvent | DpEvent"
 """A release of hubbub, or an event of dp_accounting that the user adds.
 
 Such an event is read in dp_accounting's own terms (its noise over the add-or-remove sensitivity) and charged under
@@ -56,8 +87,31 @@ class Entry:
     event: Event
 
 
+def repeated(event: Event, times: int) -> Event:
+    """As many independent releases of the same kind, as one event."""
+    if isinstance(event, GaussianEvent):
+        return GaussianEvent(event.noise_multiplier / math.sqrt(times))
+    if isinstance(event, SampledGaussianEvent | PureEvent):
+        return replace(event, steps=event.steps * times)
+    if isinstance(event, CloseEvent):
+        return CloseEvent(repeated(event.ideal, times), event.ratio * times, event.outside * times)
+    from dp_accounting import SelfComposedDpEvent
+
+    return SelfComposedDpEvent(event, times)
+
+
+def noise_multiplier_of(event: Event) -> float | None:
+    """Noise over the replace-one sensitivity; None of an event that has no such number."""
+    ideal = event.ideal if isinstance(event, CloseEvent) else event
+    return ideal.noise_multiplier if isinstance(ideal, GaussianEvent | SampledGaussianEvent) else None
+
+
 def event_fields(event: Event) -> dict[str, Any]:
     """An event as plain values: one of hubbub's, or one of dp_accounting's that dp_accounting can write down."""
+    if isinstance(event, CloseEvent):
+        return {"close_to": event_fields(event.ideal), "ratio": event.ratio, "outside": event.outside}
+    if isinstance(event, PureEvent):
+        return {"epsilon": event.epsilon, "steps": event.steps}
     if isinstance(event, SampledGaussianEvent):
         return {"noise_multiplier": event.noise_multiplier, "probability": event.probability, "steps": event.steps}
     if isinstance(event, GaussianEvent):
@@ -69,6 +123,10 @@ def event_of(fields: Mapping[str, Any]) -> Event:
     """The event with these fields; KeyError, TypeError or ValueError where it is none."""
     if "dp_event" in fields:
         return _foreign(fields["dp_event"])
+    if "close_to" in fields:
+        return CloseEvent(event_of(fields["close_to"]), float(fields["ratio"]), float(fields["outside"]))
+    if "epsilon" in fields:
+        return PureEvent(float(fields["epsilon"]), fields["steps"])
     multiplier = float(fields["noise_multiplier"])
     if "probability" not in fields:
         return GaussianEvent(multiplier)

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from hubbub.arrays import Floats, Words, number_rows
 from hubbub.budget import Budget
 from hubbub.errors import BudgetExceeded, HubbubError, InvalidInput, RoundRefused, UntrustworthyWarning, invalid, whole
-from hubbub.events import Entry, Event, GaussianEvent, SampledGaussianEvent, same_event
+from hubbub.events import CloseEvent, Entry, Event, GaussianEvent, PureEvent, SampledGaussianEvent, same_event
 from hubbub.grid import Grid
 from hubbub.population import Population
 from hubbub.randomness import Randomness
@@ -40,11 +40,11 @@ from hubbub.release import NoiseLaw, Protection, Release, Setting, Trust
 from hubbub.tally import OneByOne
 
 __all__ = [
-    "Analysis", "Budget", "BudgetExceeded", "Description", "Engine", "Entry", "Event", "Floats", "GaussianEvent",
-    "Grid", "HubbubError", "InvalidInput", "Mechanism", "NoiseLaw", "OneByOne", "Plan", "Population", "Protection",
-    "Randomness", "Release", "Result", "RoundNoise", "RoundRefused", "RoundSpec", "Rows", "SampledGaussianEvent",
-    "SecureSum", "Setting", "Share", "Statement", "Statistic", "Steps", "Table", "Tally", "Trust",
-    "UntrustworthyWarning", "Words", "invalid", "number_rows", "whole",
+    "Analysis", "Budget", "BudgetExceeded", "CloseEvent", "Description", "Engine", "Entry", "Event", "Floats",
+    "GaussianEvent", "Grid", "HubbubError", "InvalidInput", "Mechanism", "NoiseLaw", "OneByOne", "Plan", "Population",
+    "Protection", "PureEvent", "Randomness", "Release", "Result", "RoundNoise", "RoundRefused", "RoundSpec", "Rows",
+    "SampledGaussianEvent", "SecureSum", "Setting", "Share", "Statement", "Statistic", "Steps", "Table", "Tally",
+    "Trust", "UntrustworthyWarning", "Words", "invalid", "number_rows", "whole",
 ]  # fmt: skip
 
 Description = Mapping[str, Any]
@@ -380,6 +380,11 @@ class Engine(Protocol):
         Rows that this engine has made are given back as they are. InvalidInput where it cannot take such rows.
         """
         ...
+
+    @property
+    def mechanism(self) -> Mechanism | str | None:
+        """The law of noise of the rounds here, where whoever runs an analysis names no other; None is hubbub's own."""
+        return None
 
     def population(self, samples: int) -> Population:
         """Who takes part where there are so many rows, and how many of them the noise does without."""

@@ -140,7 +140,7 @@ def test_a_cell_that_is_no_number_keeps_nobody_away(folder: Path, capsys: pytest
         ('analysis = { kind = "bernoulli", colour = "red" }', "analysis must have the settings of its kind"),
         ('analysis = { kind = "categorical", categories = 1 }', "categories must be"),
         ('analysis = { kind = "bernoulli", prior = 3 }', "prior must be a pair"),
-        ('model = { features = ["age"] }', "[analysis] with kind"), ('noise = { mechanism = "pink" }', "mechanism must be one of gaussian"),
+        ('model = { features = ["age"] }', "[analysis] with kind"), ('privacy = { mechanism = "pink" }', "mechanism must be one of discrete-gaussian"),
         ('sum = { scheme = "magic" }', "scheme must be one of additive"), ("sum = 3", "sum must be a table"),
     ],
 )  # fmt: skip

@@ -25,7 +25,7 @@ from hubbub.analyses.linear.projected import PlainRegression, ProjectedRegressio
 from hubbub.analyses.replay import Replay
 from hubbub.engines import LocalEngine, TrustedAggregator
 from hubbub.errors import BudgetExceeded, InvalidInput, RoundRefused
-from hubbub.privacy import GAUSSIAN, Budget, Ledger, Population, Unit, epsilon_spent, fits
+from hubbub.privacy import DEFAULT, Budget, Ledger, Population, Unit, epsilon_spent, fits
 from hubbub.protocols import Analysis, Engine, Plan, Release, Result, RoundSpec, Rows, Statement
 from hubbub.roles import settle_round
 from hubbub.statistics.preparation import check_steps
@@ -151,7 +151,7 @@ def everything_is_settled_before_the_first_round_from_public_numbers(
     analysis: Analysis[Any, Any], rows: np.ndarray
 ) -> None:
     """The same plan twice; every round of it can be settled; what is asked later costs and measures the same."""
-    first, second = (analysis.plan(BUDGET, people_of(rows), GAUSSIAN) for _ in range(2))
+    first, second = (analysis.plan(BUDGET, people_of(rows), DEFAULT) for _ in range(2))
     assert isinstance(first, Plan)
     assert first.budget == BUDGET
     assert first.population == people_of(rows)
@@ -172,7 +172,7 @@ def everything_is_settled_before_the_first_round_from_public_numbers(
 
 def all_rounds_together_fit_the_budget(analysis: Analysis[Any, Any], rows: np.ndarray) -> None:
     for budget in (Budget(0.1, 1e-6), BUDGET):
-        plan = analysis.plan(budget, people_of(rows), GAUSSIAN)
+        plan = analysis.plan(budget, people_of(rows), DEFAULT)
         costs = [spent(plan, rounds) for rounds in range(plan.count + 1)]
         assert fits([entry.event for entry in plan.cost(plan.count)], budget)
         assert plan.cost(0) == ()
@@ -193,7 +193,7 @@ def replaying_the_releases_gives_the_same(analysis: Analysis[Any, Any], rows: np
     described = json.loads(json.dumps(analysis.describe()))
     here, elsewhere = (
         Replay(analysis, BUDGET, people_of(rows)),
-        Replay.of(described, BUDGET, people_of(rows), "gaussian"),
+        Replay.of(described, BUDGET, people_of(rows), DEFAULT.name),
     )
     for replay in (here, elsewhere):
         assert replay.next_round(engine.releases) is None
@@ -207,7 +207,7 @@ def replaying_the_releases_gives_the_same(analysis: Analysis[Any, Any], rows: np
 def a_state_is_left_as_it_was(analysis: Analysis[Any, Any], rows: np.ndarray) -> None:
     """`ask`, `tell` and `result` are functions: a state can be told twice."""
     engine, _ = recorded(analysis, rows)
-    state = analysis.start(analysis.plan(BUDGET, people_of(rows), GAUSSIAN))
+    state = analysis.start(analysis.plan(BUDGET, people_of(rows), DEFAULT))
     for release in engine.releases:
         before, twice = analysis.ask(state), analysis.tell(state, release)
         after = analysis.ask(state)
@@ -226,7 +226,7 @@ def it_never_sees_a_row(analysis: Analysis[Any, Any], rows: np.ndarray) -> None:
 
 
 def it_runs_on_every_kind_of_engine(analysis: Analysis[Any, Any], rows: np.ndarray) -> None:
-    plan = analysis.plan(BUDGET, people_of(rows), GAUSSIAN)
+    plan = analysis.plan(BUDGET, people_of(rows), DEFAULT)
     unit: Unit = "client" if all(spec.statistic.probability == 1 for spec in plan.specs) else "sample"
     for engine in (LocalEngine(), LocalEngine(holds=4, dropouts=1, colluding=1, unit=unit), TrustedAggregator()):
         result = run(analysis, rows, engine, BUDGET)
@@ -256,7 +256,7 @@ def files_are_written(analysis: Analysis[Any, Any], rows: np.ndarray) -> None:
 def a_ledger_is_charged_before_and_given_back_what_was_not_released(
     analysis: Analysis[Any, Any], rows: np.ndarray
 ) -> None:
-    plan = analysis.plan(BUDGET, LocalEngine().population(rows.shape[0]), GAUSSIAN)
+    plan = analysis.plan(BUDGET, LocalEngine().population(rows.shape[0]), DEFAULT)
     for refused in range(plan.count):
         ledger, engine = Ledger(BUDGET), Recording(LocalEngine(), refuse=refused)
         with pytest.raises(RoundRefused):

@@ -62,7 +62,7 @@ def test_standardised_columns_are_not_warned_of_and_the_share_is_told(batch: int
 
 def test_where_noise_hides_the_share_that_is_said_too():
     with pytest.warns(UntrustworthyWarning, match="it cannot be told whether these coefficients can be trusted"):
-        model = fitted(*patients(50.0, 12.0, n=60))
+        model = fitted(*patients(50.0, 12.0, n=40))
     assert "it cannot be told" in str(model.summary())
 
 

@@ -159,7 +159,7 @@ epsilon = 4.0
 delta = 1e-5
 computes = {urls}
 parties = {{ north = 60, east = 40, south = 50 }}
-noise = {{ mechanism = "{mechanism}" }}
+privacy = {{ mechanism = "{mechanism}" }}
 sum = {{ scheme = "{scheme}" }}
 
 [analysis]

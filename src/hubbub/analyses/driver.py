@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from hubbub.errors import NOTHING_RELEASED, invalid
 from hubbub.events import Entry
-from hubbub.privacy import GAUSSIAN, Budget, Ledger, current_ledger
+from hubbub.privacy import Budget, Ledger, current_ledger, mechanism_named
 from hubbub.protocols import Analysis, Engine, Mechanism, Plan
 
 State = TypeVar("State")
@@ -21,7 +21,7 @@ def run(
     budget: Budget,
     ledger: Ledger | None = None,
     *,
-    mechanism: Mechanism = GAUSSIAN,
+    mechanism: Mechanism | str | None = None,
     tick: Callable[[int], object] | None = None,
 ) -> Found:
     """Run all rounds of an analysis over the rows, and return what it finds.
@@ -34,7 +34,7 @@ def run(
     budget : what all rounds together may spend.
     ledger : a total budget over several runs, charged for all rounds before the first one; by default that of an
         enclosing `with Ledger(...)`. What certainly was not released is given back.
-    mechanism : the law of the noise; its amount follows from the budget.
+    mechanism : the law of the noise, or its name; by default the engine's. Its amount follows from the budget.
     tick : called with the number of each round that is done.
 
     Raises InvalidInput for a bad value, BudgetExceeded where the ledger does not cover the run (nothing is released
@@ -44,8 +44,9 @@ def run(
     """
     if not isinstance(budget, Budget):
         raise invalid("budget", "a Budget", repr(budget), "use Budget(epsilon=1.0, delta=1e-5)")
+    law = mechanism_named(engine.mechanism if mechanism is None else mechanism)
     held = engine.hold(rows)
-    plan = analysis.plan(budget, engine.population(held.shape[0]), mechanism)
+    plan = analysis.plan(budget, engine.population(held.shape[0]), law)
     state, account = analysis.start(plan), _Account(plan, current_ledger() if ledger is None else ledger)
     done = 0
     try:

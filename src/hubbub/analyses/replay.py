@@ -8,7 +8,7 @@ from typing import Any
 
 from hubbub.analyses import ANALYSES
 from hubbub.errors import InvalidInput
-from hubbub.privacy import GAUSSIAN, MECHANISMS, Budget, Population
+from hubbub.privacy import DEFAULT, MECHANISMS, Budget, Population
 from hubbub.protocols import Analysis, Mechanism, Plan, Release, RoundSpec
 
 
@@ -19,7 +19,7 @@ class Replay:
     analysis: Analysis[Any, Any]
     budget: Budget
     population: Population
-    mechanism: Mechanism = GAUSSIAN
+    mechanism: Mechanism = DEFAULT
 
     @classmethod
     def of(cls, description: Mapping[str, Any], budget: Budget, population: Population, noise: str) -> Replay:

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 from rich.table import Table
 
-from hubbub.cli.options import NOBODY, Computes, Cover, Delta, Epsilon, Json, Method, Whole
+from hubbub.cli.options import NOBODY, Computes, Cover, Delta, Epsilon, Json, Method, Noise, Whole
 from hubbub.cli.output import console, print_json
 from hubbub.errors import invalid
 
 if TYPE_CHECKING:
     from hubbub.analyses.linear.forecast import Forecast
     from hubbub.privacy import Budget, Population
-    from hubbub.protocols import RoundSpec
+    from hubbub.protocols import Mechanism, RoundSpec
     from hubbub.roles import RoundPlan
 
 _MOST_FEATURES = 5000  # their products are summed, too
@@ -35,6 +35,7 @@ class ExplainOptions:
     computes: Computes = 3
     cover: Cover = NOBODY
     method: Method = "auto"
+    mechanism: Noise = None
     json: Json = False
 
 
@@ -45,6 +46,7 @@ def explain(options: ExplainOptions) -> None:
 
         hubbub explain --clients 1000 --features 11 --epsilon 1 --delta 1e-5 --x-bound 7.5 --y-bound 7.5
         hubbub explain --clients 1000 --features 11 --epsilon 1 --delta 1e-5 --tolerate 50 --json
+        hubbub explain --clients 100000 --features 3 --epsilon 1 --delta 0 --mechanism discrete-laplace
     """
     run(options)
 
@@ -54,7 +56,7 @@ def run(options: ExplainOptions) -> None:
     from hubbub.analyses.linear.auto import LinearRegression
     from hubbub.analyses.linear.projected import PlainRegression, ProjectedPlan, ProjectedRegression
     from hubbub.analyses.linear.ranges import parse_ranges
-    from hubbub.privacy import GAUSSIAN, Budget
+    from hubbub.privacy import Budget, mechanism_named
     from hubbub.statistics import Box
 
     clients, features, computes, method = options.clients, options.features, options.computes, options.method
@@ -64,8 +66,8 @@ def run(options: ExplainOptions) -> None:
     names = tuple(f"x{j + 1}" for j in range(features))
     x, (y,) = parse_ranges(options.x_bound, names), parse_ranges(options.y_bound, ["y"], "y_bound")
     kinds = {"auto": LinearRegression, "plain": PlainRegression, "projected": ProjectedRegression}
-    population = options.cover.population(clients)
-    plan = kinds[method](names, "y", y, tuple(x)).plan(budget, population, GAUSSIAN)
+    population, law = options.cover.population(clients), mechanism_named(options.mechanism)
+    plan = kinds[method](names, "y", y, tuple(x)).plan(budget, population, law)
     thresholds = plan.thresholds if isinstance(plan, ProjectedPlan) else None
     *half, last = ((high - low) / 2 if method == "auto" else max(abs(low), abs(high)) for low, high in [*x, y])
     bound = Box(tuple(half), last)
@@ -73,13 +75,14 @@ def run(options: ExplainOptions) -> None:
     result: dict[str, object] = {
         "epsilon": options.epsilon, "delta": options.delta, "clients": clients, "dropouts": population.dropouts,
         "colluders": population.colluders, "computes": computes,
-        "features": features, "method": method, "guarantee": f"{budget}-differential privacy, replace-one",
+        "features": features, "method": method, "mechanism": law.describe()["mechanism"],
+        "guarantee": f"{budget}-differential privacy, replace-one",
         "covers": f"up to {population.colluders} colluding clients, whichever {population.dropouts} clients "
         f"go missing, and {computes - 1} of {computes} Computes",
         "extra_variance_factor": clients / population.shares,
         "thresholds": None if thresholds is None else {"x": thresholds[0], "y": thresholds[1]},
         "tight_over_paper_sensitivity": bound.sensitivity(False) / bound.sensitivity(False, "paper"),
-        "rounds": rounds, "expected": None if method != "auto" else _expected(population, features, budget),
+        "rounds": rounds, "expected": None if method != "auto" else _expected(population, features, budget, law),
     }  # fmt: skip
     if options.json:
         print_json(result)
@@ -87,16 +90,16 @@ def run(options: ExplainOptions) -> None:
     _print(result, rounds)
 
 
-def _expected(population: Population, features: int, budget: Budget) -> dict[str, object]:
+def _expected(population: Population, features: int, budget: Budget, law: Mechanism) -> dict[str, object]:
     """Forecast what the fit will find of ordinary data, and what would make it better."""
     from hubbub.analyses.linear.forecast import advice, forecast
 
     clients, not_counted = population.clients, population.not_counted
-    found = forecast(clients, features, budget, not_counted)
+    found = forecast(clients, features, budget, not_counted, law)
     return {
         "interval_width": found.width, "interval_width_without_data": found.prior_width,
         "error_over_non_private": found.error_ratio, "verdict": verdict(found),
-        "advice": advice(clients, features, budget, not_counted),
+        "advice": advice(clients, features, budget, not_counted, law),
     }  # fmt: skip
 
 
@@ -169,7 +172,7 @@ def _print(result: dict[str, object], rounds: list[dict[str, object]]) -> None:
         for line in expected["advice"]:
             console.print(f"  Better with {line}.", markup=False)
     names = {
-        "dimension": "numbers summed", "sensitivity": "sensitivity (L2)", "noise_multiplier": "noise multiplier",
+        "dimension": "numbers summed", "sensitivity": "sensitivity", "noise_multiplier": "noise over sensitivity",
         "sigma_client": "noise of one client", "noise_std": "noise in the sum",
         "noise_std_of_the_mean": "noise in the mean",
         "largest_term": "largest possible term", "fraction_bits": "fraction bits",

@@ -19,6 +19,7 @@ from hubbub.cli.options import (
     Json,
     Method,
     ModelOut,
+    Noise,
     PriorScale,
     ReleaseOut,
     Seed,
@@ -29,6 +30,7 @@ from hubbub.errors import InvalidInput, invalid
 
 if TYPE_CHECKING:
     from hubbub.privacy import Budget, Ledger
+    from hubbub.protocols import Mechanism
 
 
 @Parameter(name="*")
@@ -55,6 +57,7 @@ class FitOptions:
     computes: Computes = 3
     cover: Cover = NOBODY
     method: Method = "auto"
+    mechanism: Noise = None
     posterior: Annotated[
         Literal["auto", "noise-aware", "shrinkage", "regularised", "plugin"],
         Parameter(help="auto: noise-aware (or the quick shrinkage) for the method auto, regularised for the others."),
@@ -90,6 +93,7 @@ def fit(options: FitOptions) -> None:
         hubbub fit data.csv --target y --epsilon 1 --delta 1e-5 --x-bound age=0:99,dose=3 --y-bound 0:9 --out model.json
         hubbub fit data.csv --target y --epsilon 1 --delta 1e-5 --x-norm 1 --y-bound 1 --release release.json
         hubbub fit d.csv --target y --epsilon 1 --delta 1e-6 --x-bound 1 --y-bound 1 --ledger l.json --total-epsilon 3
+        hubbub fit data.csv --target y --epsilon 1 --delta 0 --mechanism discrete-laplace --x-bound 7.5 --y-bound 7.5
         hubbub fit rows.parquet --engine spark --target y --epsilon 1 --delta 1e-8 --x-bound 7.5 --y-bound 7.5
     """
     run(options)
@@ -101,7 +105,7 @@ def run(options: FitOptions) -> None:
     from hubbub.cli.fit_data import read_data, running_engine
     from hubbub.cli.model import plot_model, print_model
     from hubbub.estimators.linear_regression import PrivateLinearRegression
-    from hubbub.privacy import Budget
+    from hubbub.privacy import Budget, mechanism_named
 
     started = time.perf_counter()
     target, method, out, plot, release = options.target, options.method, options.out, options.plot, options.release
@@ -112,6 +116,7 @@ def run(options: FitOptions) -> None:
     check_writable("--release", release, endings=(".json",))
     _check_options(options)
     _check_engine(options)
+    mechanism = mechanism_named(options.mechanism)
     ledger = _ledger(options.ledger, options.total_epsilon, budget)
     data = read_data(options)
     not_counted = options.cover.population(data.clients).not_counted
@@ -120,7 +125,7 @@ def run(options: FitOptions) -> None:
     x_ranges = None if options.x_bound is None else parse_ranges(options.x_bound, data.names)
     y_range = parse_ranges(options.y_bound, [target], "y_bound")
     if method == "auto":
-        _warn_if_hopeless(data.clients, len(data.names), budget, not_counted)
+        _warn_if_hopeless(data.clients, len(data.names), budget, not_counted, mechanism)
 
     with running_engine(options) as engine:
         model = PrivateLinearRegression(
@@ -134,6 +139,7 @@ def run(options: FitOptions) -> None:
             posterior=options.posterior,
             engine=engine,
             ledger=ledger,
+            mechanism=mechanism,
         ).fit(data.X, data.y)
     stored = model.stored(data.names, target)
     seconds = time.perf_counter() - started
@@ -180,12 +186,12 @@ def _check_engine(options: FitOptions) -> None:
         raise InvalidInput("seal must be left out for the engine spark, got --seal; nothing leaves the cluster")
 
 
-def _warn_if_hopeless(clients: int, features: int, budget: Budget, not_counted: int) -> None:
+def _warn_if_hopeless(clients: int, features: int, budget: Budget, not_counted: int, law: Mechanism) -> None:
     """Say on standard error, before anything is spent, that too little could be learned for the budget."""
     from hubbub.analyses.linear.forecast import advice, forecast
 
-    if forecast(clients, features, budget, not_counted).hopeless:
-        better = "; or ".join(advice(clients, features, budget, not_counted))
+    if forecast(clients, features, budget, not_counted, law).hopeless:
+        better = "; or ".join(advice(clients, features, budget, not_counted, law))
         errors.print(
             f"Take care: with {clients} clients, {features} features and {budget} too little can be learned. "
             f"Better with {better}.",

@@ -25,7 +25,16 @@ Whole = Parameter(converter=whole_number)
 
 Json = Annotated[bool, Parameter(name="--json", negative="", help="Print one JSON object to standard output.")]
 Epsilon = Annotated[float, Parameter(help="Privacy budget epsilon > 0; 1 is common, above 5 protects little.")]
-Delta = Annotated[float, Parameter(help="Privacy budget delta in (0, 1); choose it below 1/N.")]
+Delta = Annotated[
+    float, Parameter(help="Privacy budget delta, below 1/N; 0 is pure differential privacy (discrete-laplace).")
+]
+Noise = Annotated[
+    str | None,
+    Parameter(
+        help="The law of the noise: discrete-gaussian (the default), discrete-laplace (pure epsilon), skellam, or "
+        "gaussian (continuous, as in the paper); or one that another package brings."
+    ),
+]
 Computes = Annotated[int, Whole, Parameter(help="M, the number of Computes (at least 2).")]
 Seed = Annotated[int | None, Whole, Parameter(help="Reproducible simulation; protects nobody, and the report says so.")]
 

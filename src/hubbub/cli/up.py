@@ -15,7 +15,7 @@ from cyclopts import Parameter
 from rich.progress import Progress
 
 from hubbub.cli.extras import needs_service
-from hubbub.cli.options import FIVE, Computes, Cover, Delta, Epsilon, Json, Whole
+from hubbub.cli.options import FIVE, Computes, Cover, Delta, Epsilon, Json, Noise, Whole
 from hubbub.cli.output import console, errors, print_json, progress
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ class UpOptions:
     epsilon: Epsilon = 3.0
     delta: Delta = 1e-4
     cover: Cover = FIVE
+    mechanism: Noise = None
     tls: Annotated[bool, Parameter(help="Encrypt all connections, with a development authority.")] = True
     once: Annotated[bool, Parameter(negative="", help="End after the result.")] = False
     json: Json = False
@@ -55,6 +56,7 @@ def up(options: UpOptions = DEFAULTS) -> None:
         hubbub up
         hubbub up --computes 5 --clients 1000 --once
         hubbub up --analysis bernoulli --once
+        hubbub up --analysis bernoulli --mechanism discrete-laplace --delta 0 --once
         hubbub up --json
     """
     run(options)
@@ -117,7 +119,7 @@ def _found(nodes: Any, options: UpOptions, trial: Trial) -> Result:
     from hubbub.analyses.driver import run as run_analysis
     from hubbub.analyses.replay import written_analysis
     from hubbub.engines.network import NetworkEngine
-    from hubbub.privacy import Budget
+    from hubbub.privacy import Budget, mechanism_named
 
     budget, cover = Budget(options.epsilon, options.delta), options.cover
     analysis = written_analysis({"kind": options.analysis, **trial.settings})
@@ -128,7 +130,7 @@ def _found(nodes: Any, options: UpOptions, trial: Trial) -> Result:
             title=f"hubbub up: {trial.title}",
             authority=None if nodes.authority is None else str(nodes.authority), tick=_Ticks(bar, options.clients),
         )  # fmt: skip
-        found: Result = run_analysis(analysis, rows, engine, budget)
+        found: Result = run_analysis(analysis, rows, engine, budget, mechanism=mechanism_named(options.mechanism))
         return found
 
 

@@ -16,7 +16,7 @@ from hubbub.arrays import Floats, number_rows
 from hubbub.engines.held import held_array
 from hubbub.errors import InvalidInput, PerhapsReleased, invalid, whole
 from hubbub.privacy import Budget, Population, Unit, covered
-from hubbub.protocols import Engine, Release, RoundSpec, SecureSum
+from hubbub.protocols import Engine, Mechanism, Release, RoundSpec, SecureSum
 from hubbub.randomness import Randomness
 from hubbub.securesum import Additive, check_computes
 from hubbub.service.analyst.analyst import Analyst, find_compute, make_tokens, new_study
@@ -51,7 +51,8 @@ class NetworkEngine(Engine):
     report), and `unit` what the promise is about: any "sample", or all samples of any "client". With
     `relayed` reports travel in batches, as through a gateway; otherwise every client uploads by itself. A `seed` makes
     noise and shares reproducible, and the privacy report says so. `authority` is a PEM file for the Computes'
-    certificates. `secure_sum` is the sharing scheme, by default additive sharing among all Computes.
+    certificates. `secure_sum` is the sharing scheme, by default additive sharing among all Computes, and
+    `mechanism` the law of the noise, or its name.
     """
 
     urls: tuple[str, ...]
@@ -68,6 +69,7 @@ class NetworkEngine(Engine):
     colluding: int | None = None
     unit: Unit = "sample"
     secure_sum: SecureSum | None = None
+    mechanism: Mechanism | str | None = None
     _randomness: Randomness = field(init=False, repr=False, compare=False)
     _web: Web = field(init=False, repr=False, compare=False)
     _folder: Any = field(init=False, repr=False, compare=False)

@@ -11,7 +11,7 @@ import numpy as np
 from hubbub.arrays import Floats, number_rows
 from hubbub.engines.held import held_array
 from hubbub.population import Population, TrustedPopulation
-from hubbub.protocols import Engine, NoiseLaw, Protection, Release, RoundNoise, RoundSpec
+from hubbub.protocols import Engine, Mechanism, Protection, Release, RoundNoise, RoundSpec
 from hubbub.randomness import Randomness
 from hubbub.roles import Outside, RoundPlan, settle_round, vectors_of
 from hubbub.settings import AGGREGATOR
@@ -28,6 +28,7 @@ class TrustedAggregator(Engine):
     """
 
     seed: int | None = None
+    mechanism: Mechanism | str | None = None
     _randomness: Randomness = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -50,7 +51,7 @@ class TrustedAggregator(Engine):
         exact = noise.sigma_std == 0
         return Release(
             value=self._exact(rows, plan) if exact else self._noisy(rows, plan, noise),
-            noise=NoiseLaw(noise.law(1).law, noise.sigma_std),
+            noise=noise.law(1),
             n=rows.shape[0],
             clients=rows.shape[0],
             event=plan.event,

@@ -22,7 +22,7 @@ from hubbub.arrays import Floats, finite_rows
 from hubbub.engines import LocalEngine
 from hubbub.errors import PrivacyLeakWarning, invalid
 from hubbub.estimators.intervals import intervals
-from hubbub.privacy import GAUSSIAN, Budget, Ledger, PrivacyReport, current_ledger
+from hubbub.privacy import Budget, Ledger, PrivacyReport, current_ledger
 from hubbub.protocols import Engine, Mechanism, Table
 from hubbub.statistics.bounds import positive
 
@@ -63,7 +63,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
     ledger : a total budget that every fit charges; default the one of an enclosing `with Ledger(...)`.
     prior_precision, noise_precision : of beta ~ N(0, I/prior_precision), y ~ N(x'beta, 1/noise_precision), for the
         methods "projected" and "plain".
-    mechanism : the law of the noise; default Gaussian. Its amount follows from the budget.
+    mechanism : the law of the noise, or its name; by default the engine's. Its amount follows from the budget.
 
     Attributes
     ----------
@@ -89,7 +89,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         prior_scale: float | Sequence[float] | None = None,
         prior_mean: float | Sequence[float] | None = None,
         draws: int = 1000,
-        mechanism: Mechanism | None = None,
+        mechanism: Mechanism | str | None = None,
     ) -> None:
         self.budget = budget
         self.x_bound = x_bound
@@ -119,8 +119,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         checked_prior(rows.shape[1] - 1, self.prior_scale, self.prior_mean, self.posterior, self.draws)
         ranges, caveats = self._ranges(rows)
         engine = self.engine or (rows.engine() if isinstance(rows, Table) else LocalEngine(computes=3))
-        mechanism = GAUSSIAN if self.mechanism is None else self.mechanism
-        result: Any = run(self._analysis(ranges), rows, engine, budget, self.ledger, mechanism=mechanism)
+        result: Any = run(self._analysis(ranges), rows, engine, budget, self.ledger, mechanism=self.mechanism)
         self.result_: RegressionResult | BoxResult = result.with_caveats(caveats)
         self.privacy_: PrivacyReport = self.result_.privacy
         self.__dict__.pop("release_", None)  # of an earlier fit

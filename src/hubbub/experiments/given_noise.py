@@ -23,7 +23,7 @@ class GivenNoise(GaussianMechanism):
         object.__setattr__(self, "noise_multiplier", 1.0)
         object.__setattr__(self, "multipliers", tuple(multipliers))
 
-    def within(
+    def within(  # type: ignore[override]  # plain ones, each with its own amount
         self, budget: Budget, weights: Sequence[float], probability: float = 1.0
     ) -> tuple[GaussianMechanism, ...]:
         """The given ones."""

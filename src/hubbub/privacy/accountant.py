@@ -1,8 +1,11 @@
 """What a list of events costs together.
 
-Gaussian events compose exactly into one Gaussian (the multipliers' inverse squares add up), so for
-them the answer is closed. Anything else, steps on self-selected batches among them, is composed by
-dp_accounting's privacy loss distributions under replace-one, into which the Gaussians enter as that one event.
+Gaussian events compose exactly into one Gaussian (the multipliers' inverse squares add up), and pure ones by adding
+their epsilons, so for these the answer is closed. Anything else, steps on self-selected batches among them, is composed
+by dp_accounting's privacy loss distributions under replace-one, into which the Gaussians enter as that one event.
+
+Laws that are only close to another (`CloseEvent`) are accounted for as that other law, within a smaller budget
+(`ideal_budget`).
 """
 
 from __future__ import annotations
@@ -10,18 +13,20 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from hubbub.budget import Budget
+from hubbub.budget import SMALLEST_EPSILON, Budget
 from hubbub.errors import InvalidInput
-from hubbub.events import Event, GaussianEvent, SampledGaussianEvent
+from hubbub.events import CloseEvent, Event, GaussianEvent, PureEvent, SampledGaussianEvent, repeated
 from hubbub.privacy.calibration import epsilon_of, log_delta, noise_multiplier
 
 if TYPE_CHECKING:
     from dp_accounting import DpEvent
 
 _SOLVED = 5e-3  # relative, of a multiplier found by bisection
+_HOPELESS = 500.0  # an epsilon beyond which nothing is private
 _LEAST = 0.4  # steps with less noise count as if nobody had been sampled: dp_accounting would take minutes
 
 
@@ -36,28 +41,74 @@ def composed_multiplier(events: Iterable[GaussianEvent]) -> float:
 
 
 def epsilon_spent(events: Sequence[Event], delta: float) -> float:
-    """The smallest epsilon, at this delta, that covers all the events together."""
-    gaussian, others = _sorted(events)
-    multiplier = composed_multiplier(gaussian)
-    if not others:
-        return 0.0 if math.isinf(multiplier) else epsilon_of(multiplier, delta)
-    found = float(_composed(multiplier, others).get_epsilon(delta))
-    plain = _unamplified(events)
+    """The smallest epsilon, at this delta, that covers all the events together; infinite where none does."""
+    parts = _sorted(events)
+    if parts.outside or parts.ratio:
+        return _spent_closely(parts, delta)
+    if delta == 0:
+        return math.inf if parts.others or not math.isinf(parts.multiplier) else parts.pure
+    if not parts.others:
+        added = parts.pure + (0.0 if math.isinf(parts.multiplier) else epsilon_of(parts.multiplier, delta))
+        if not parts.several:
+            return added
+        return min(added, float(_composed(parts).get_epsilon(delta)))
+    found = float(_composed(parts).get_epsilon(delta))
+    plain = _unamplified(parts)
     return found if plain is None else min(found, epsilon_spent(plain, delta))
+
+
+def _spent_closely(parts: _Parts, delta: float) -> float:
+    """Of the ideal laws at a smaller delta, and what their distance adds.
+
+    What is lost of delta depends on epsilon (`ideal_budget`), so it is taken for the epsilon of delta / 2, which is no
+    less than the answer as long as less than half is lost. Where more would be, the answer is "infinite".
+    """
+    most = epsilon_spent(parts.ideal, delta / 2) + 2 * parts.ratio
+    left = ideal_delta(delta, most, parts.ratio, parts.outside)
+    return math.inf if left < delta / 2 or delta == 0 else epsilon_spent(parts.ideal, left) + 2 * parts.ratio
+
+
+def ideal_delta(delta: float, epsilon: float, ratio: float, outside: float) -> float:
+    """What is left of delta for ideal laws where the real ones are so close to them (`ideal_budget`)."""
+    return (delta - outside * math.exp(ratio) * (1 + math.exp(min(epsilon, 700.0)))) * math.exp(-ratio)
+
+
+def ideal_budget(budget: Budget, ratio: float, outside: float) -> Budget | None:
+    """What is left for ideal laws where the real ones are so close to them; None where nothing is.
+
+    Let P and P' be the real laws for two neighbours, Q and Q' the ideal ones, k the ratio and o what is outside. Then
+    P <= e^k Q + o <= e^k (e^e Q' + d) + o <= e^(k + e) (e^k P' + o) + e^k d + o.
+    """
+    left, epsilon = ideal_delta(budget.delta, budget.epsilon, ratio, outside), budget.epsilon - 2 * ratio
+    return Budget(epsilon, left) if left > 0 and epsilon >= SMALLEST_EPSILON else None
 
 
 def fits(events: Sequence[Event], budget: Budget) -> bool:
     """True where all the events together stay within the budget."""
-    gaussian, others = _sorted(events)
-    multiplier = composed_multiplier(gaussian)
-    if not others:
-        if multiplier <= 0:
+    parts = _sorted(events)
+    if parts.outside or parts.ratio:
+        inner = ideal_budget(budget, parts.ratio, parts.outside)
+        return inner is not None and fits(parts.ideal, inner)
+    if budget.pure:
+        return not parts.others and math.isinf(parts.multiplier) and parts.pure <= budget.epsilon
+    if not parts.others:
+        if parts.multiplier <= 0:
             return False
-        return math.isinf(multiplier) or log_delta(multiplier, budget.epsilon) <= math.log(budget.delta)
-    plain = _unamplified(events)
+        if _added(parts, budget):
+            return True
+        return parts.several and _delta(parts, budget.epsilon) <= budget.delta
+    plain = _unamplified(parts)
     if plain is not None and fits(plain, budget):
         return True
-    return _delta(multiplier, tuple(others), budget.epsilon) <= budget.delta
+    return _delta(parts, budget.epsilon) <= budget.delta
+
+
+def _added(parts: _Parts, budget: Budget) -> bool:
+    """What pure events leave of epsilon is enough for the Gaussian ones. Exact where there is one kind of the two."""
+    left = budget.epsilon - parts.pure
+    if math.isinf(parts.multiplier):
+        return left >= 0
+    return left > 0 and log_delta(parts.multiplier, left) <= math.log(budget.delta)
 
 
 def shared_multipliers(budget: Budget, weights: Sequence[float]) -> list[float]:
@@ -97,11 +148,11 @@ def sampled_multiplier(budget: Budget, probability: float, steps: int) -> float:
     return enough
 
 
-def affordable_steps(budget: Budget, multiplier: float, probability: float, most: int) -> int:
-    """How many steps of this noise the budget pays for, at most `most`; 0 where it does not pay for one."""
+def affordable_steps(budget: Budget, one: Event, most: int) -> int:
+    """How many such releases the budget pays for, at most `most`; 0 where it does not pay for one."""
 
     def paid(steps: int) -> bool:
-        return fits([SampledGaussianEvent(multiplier, probability, steps)], budget)
+        return fits([repeated(one, steps)], budget)
 
     if paid(most):
         return most
@@ -112,64 +163,119 @@ def affordable_steps(budget: Budget, multiplier: float, probability: float, most
     return low
 
 
-def _unamplified(events: Sequence[Event]) -> list[GaussianEvent] | None:
+@dataclass(frozen=True)
+class _Parts:
+    """Events by how they compose."""
+
+    multiplier: float
+    """Of all Gaussian ones together."""
+    pures: tuple[PureEvent, ...]
+    others: tuple[Event, ...]
+    ratio: float
+    outside: float
+    ideal: tuple[Event, ...]
+    """All events, each as the law that it is close to."""
+
+    @property
+    def pure(self) -> float:
+        """What the pure events cost where their epsilons are added."""
+        return math.fsum(event.epsilon * event.steps for event in self.pures)
+
+    @property
+    def several(self) -> bool:
+        """True where adding the epsilons of pure events is more than they cost together, for a positive delta."""
+        count = sum(event.steps for event in self.pures)
+        return count > 1 or (count == 1 and not math.isinf(self.multiplier))
+
+
+def _unamplified(parts: _Parts) -> list[Event] | None:
     """All steps as if nobody had been sampled: exact, and never less than what they cost. None with other events."""
-    found = []
-    for event in events:
-        if isinstance(event, SampledGaussianEvent):
-            found.append(GaussianEvent(event.noise_multiplier / math.sqrt(event.steps)))
-        elif isinstance(event, GaussianEvent):
-            found.append(event)
-        else:
+    found: list[Event] = [GaussianEvent(parts.multiplier), *parts.pures]
+    for event in parts.others:
+        if not isinstance(event, SampledGaussianEvent):
             return None
+        found.append(_plain(event))
     return found
 
 
-def _sorted(events: Iterable[Event]) -> tuple[list[GaussianEvent], list[Event]]:
+def _plain(event: SampledGaussianEvent) -> GaussianEvent:
+    return GaussianEvent(event.noise_multiplier / math.sqrt(event.steps))
+
+
+def _sorted(events: Iterable[Event]) -> _Parts:
     gaussian: list[GaussianEvent] = []
+    pures: list[PureEvent] = []
     others: list[Event] = []
+    ideal: list[Event] = []
+    ratio = outside = 0.0
     for event in events:
+        while isinstance(event, CloseEvent):
+            ratio, outside, event = ratio + event.ratio, outside + event.outside, event.ideal
+        ideal.append(event)
         if isinstance(event, GaussianEvent):
             gaussian.append(event)
         elif isinstance(event, SampledGaussianEvent) and (event.probability == 1 or event.noise_multiplier < _LEAST):
-            gaussian.append(GaussianEvent(event.noise_multiplier / math.sqrt(event.steps)))
+            gaussian.append(_plain(event))
+        elif isinstance(event, PureEvent):
+            pures.append(event)
         else:
             others.append(event)
-    return gaussian, others
+    return _Parts(composed_multiplier(gaussian), tuple(pures), tuple(others), ratio, outside, tuple(ideal))
 
 
-def _delta(multiplier: float, others: tuple[Event, ...], epsilon: float) -> float:
+def _delta(parts: _Parts, epsilon: float) -> float:
     """The delta that goes with this epsilon; remembered, because many clients of one study ask for the same."""
     try:
-        hash(others)
+        hash(parts)
     except TypeError:  # such as a composition of dp_accounting, which holds a list
-        return _composed_delta(multiplier, others, epsilon)
-    return _remembered_delta(multiplier, others, epsilon)
+        return _composed_delta(parts, epsilon)
+    return _remembered_delta(parts, epsilon)
 
 
-def _composed_delta(multiplier: float, others: tuple[Event, ...], epsilon: float) -> float:
-    return float(_composed(multiplier, others).get_delta(epsilon))
+def _composed_delta(parts: _Parts, epsilon: float) -> float:
+    return float(_composed(parts).get_delta(epsilon))
 
 
 _remembered_delta = lru_cache(maxsize=256)(_composed_delta)
 
 
-def _composed(multiplier: float, others: Sequence[Event]):  # type: ignore[no-untyped-def]  # dp_accounting is untyped
-    from dp_accounting import GaussianDpEvent, NeighboringRelation, NonPrivateDpEvent, UnsupportedEventError
-    from dp_accounting.pld import PLDAccountant
+def _composed(parts: _Parts):  # type: ignore[no-untyped-def]  # dp_accounting is untyped
+    from dp_accounting import GaussianDpEvent, NonPrivateDpEvent, UnsupportedEventError
 
-    accountant = PLDAccountant(NeighboringRelation.REPLACE_ONE, _grid(others))
+    accountant = _accountant(_grid(parts.others))
     try:
-        for event in _in_its_terms(others):
+        for event in _in_its_terms((*parts.pures, *parts.others)):
             accountant.compose(event)
     except UnsupportedEventError as error:
         raise InvalidInput(f"event must be one that dp_accounting can compose: {error}") from None
-    if multiplier <= 0:
+    if parts.multiplier <= 0:
         accountant.compose(NonPrivateDpEvent())
-    elif not math.isinf(multiplier):
+    elif not math.isinf(parts.multiplier):
         # dp_accounting counts noise per add-or-remove step, of which a replacement takes two; we count per replacement
-        accountant.compose(GaussianDpEvent(2 * multiplier))
+        accountant.compose(GaussianDpEvent(2 * parts.multiplier))
     return accountant
+
+
+def _accountant(interval: float):  # type: ignore[no-untyped-def]  # dp_accounting is untyped
+    """dp_accounting's, but that it counts a repeated randomised response as often as it is repeated."""
+    from dp_accounting import NeighboringRelation, RandomizedResponseDpEvent
+    from dp_accounting.pld import PLDAccountant
+    from dp_accounting.pld.privacy_loss_distribution import from_randomized_response
+
+    class Accountant(PLDAccountant):  # type: ignore[misc]  # untyped
+        def _maybe_compose(self, event, count, do_compose):  # type: ignore[no-untyped-def]
+            if not (
+                isinstance(event, RandomizedResponseDpEvent) and do_compose and count > 1 and event.noise_parameter
+            ):
+                return super()._maybe_compose(event, count, do_compose)
+            one = from_randomized_response(
+                event.noise_parameter, event.num_buckets, value_discretization_interval=interval,
+                neighboring_relation=self.neighboring_relation,
+            )  # fmt: skip
+            self._pld = self._pld.compose(one.self_compose(count))  # type: ignore[has-type]  # untyped
+            return None
+
+    return Accountant(NeighboringRelation.REPLACE_ONE, interval)
 
 
 def _grid(events: Sequence[Event]) -> float:
@@ -180,20 +286,33 @@ def _grid(events: Sequence[Event]) -> float:
 
 
 def _in_its_terms(events: Sequence[Event]) -> list[DpEvent]:
-    """As dp_accounting knows them; equal sampled steps are put together, so that they are composed at once."""
-    from dp_accounting import GaussianDpEvent, NonPrivateDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent
+    """As dp_accounting knows them; equal steps are put together, so that they are composed at once."""
+    from dp_accounting import SelfComposedDpEvent
 
-    steps: Counter[tuple[float, float]] = Counter()
+    steps: Counter[SampledGaussianEvent | PureEvent] = Counter()
     found: list[DpEvent] = []
     for event in events:
-        if isinstance(event, SampledGaussianEvent):
-            steps[event.noise_multiplier, event.probability] += event.steps
+        if isinstance(event, SampledGaussianEvent | PureEvent):
+            steps[replace(event, steps=1)] += event.steps
         else:
             found.append(event)
-    for (multiplier, probability), count in steps.items():
-        if multiplier <= 0:
-            found.append(NonPrivateDpEvent())
-        else:  # its multiplier is per add-or-remove step, of which a replacement takes two
-            sampled = PoissonSampledDpEvent(probability, GaussianDpEvent(2 * multiplier))
-            found.append(SelfComposedDpEvent(sampled, count))
-    return found
+    return found + [SelfComposedDpEvent(_in_its_term(event), count) for event, count in steps.items()]
+
+
+def _in_its_term(event: SampledGaussianEvent | PureEvent) -> DpEvent:
+    from dp_accounting import (
+        GaussianDpEvent,
+        NonPrivateDpEvent,
+        NoOpDpEvent,
+        PoissonSampledDpEvent,
+        RandomizedResponseDpEvent,
+    )
+
+    if isinstance(event, PureEvent):  # of all pure mechanisms, a randomised answer to one question tells most
+        if event.epsilon > _HOPELESS:
+            return NonPrivateDpEvent()
+        return RandomizedResponseDpEvent(2 / (1 + math.exp(event.epsilon)), 2) if event.epsilon else NoOpDpEvent()
+    if event.noise_multiplier <= 0:
+        return NonPrivateDpEvent()
+    # its multiplier is per add-or-remove step, of which a replacement takes two
+    return PoissonSampledDpEvent(event.probability, GaussianDpEvent(2 * event.noise_multiplier))

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from hubbub.budget import Budget
-from hubbub.events import Event, GaussianEvent, SampledGaussianEvent
+from hubbub.events import noise_multiplier_of
 from hubbub.population import EarlyPopulation, Population, Unit
 from hubbub.privacy.accountant import epsilon_spent, fits
 from hubbub.protocols import Plan
@@ -38,7 +38,7 @@ class Round:
         return {
             "label": self.label, "statistic": p.statistic, "dimension": p.dimension, "n": r.n,
             "clients": r.clients, "dropouts": r.dropouts, "colluders_covered": r.colluders_covered,
-            "sensitivity": p.sensitivity, "noise_multiplier": _multiplier(r.event),
+            "sensitivity": p.sensitivity, "noise_multiplier": noise_multiplier_of(r.event),
             "sigma_std": p.sigma_std, "sigma_client": p.sigma_client, "noise_std": r.noise_std,
             "fraction_bits": p.fraction_bits, "sealed": p.sealed, "setting": p.setting.name,
             "generator": p.generator,
@@ -240,18 +240,14 @@ def _round_line(r: Round) -> str:
     )
 
 
-def _multiplier(event: Event) -> float | None:
-    """The noise multiplier of an event that has one."""
-    return event.noise_multiplier if isinstance(event, GaussianEvent | SampledGaussianEvent) else None
-
-
 def meaning_of(budget: Budget, unit: Unit = "sample") -> str:
     """What epsilon and delta mean for one unit of privacy."""
     what = "one sample" if unit == "sample" else "all samples of one client"
     factor = math.exp(min(budget.epsilon, 700.0))
+    but = "" if budget.pure else f", up to a probability of {budget.delta:g}"
     return (
         f"had {what} been any other, every conclusion from the result would be at most {factor:.3g} "
-        f"times as likely or unlikely, up to a probability of {budget.delta:g}"
+        f"times as likely or unlikely{but}"
     )
 
 

@@ -24,7 +24,7 @@ def test_gaussian_mean_is_the_textbook_posterior(rng: np.random.Generator):
     values = rng.normal(1.0, 2.0, size=N).clip(-20, 20)
     posterior = fit(GaussianMean(20.0, variance=4.0, prior_mean=0.5, prior_variance=3.0), values, EXACT).posterior
     precision = 1 / 3.0 + N / 4.0
-    assert posterior.mean[0] == pytest.approx((0.5 / 3.0 + values.sum() / 4.0) / precision, rel=1e-4)
+    assert posterior.mean[0] == pytest.approx((0.5 / 3.0 + values.sum() / 4.0) / precision, rel=5e-4)
     assert posterior.std[0] == pytest.approx(precision**-0.5, rel=1e-3)
 
 

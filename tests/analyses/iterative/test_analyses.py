@@ -19,7 +19,15 @@ from hubbub.analyses.iterative.rows import as_rows
 from hubbub.analyses.iterative.sgld import LangevinSampling
 from hubbub.analyses.iterative.svi import VariationalInference
 from hubbub.analyses.iterative.trace import Trace
-from hubbub.privacy import GAUSSIAN, GaussianEvent, Population, SampledGaussianEvent, noise_multiplier
+from hubbub.privacy import (
+    DEFAULT,
+    GAUSSIAN,
+    CloseEvent,
+    GaussianEvent,
+    Population,
+    SampledGaussianEvent,
+    noise_multiplier,
+)
 from hubbub.protocols import Engine
 from hubbub.registry import Registry
 from hubbub.statistics import statistic_from
@@ -81,7 +89,7 @@ def test_what_is_read_from_a_description_replays_to_the_same_result(kind, select
     assert again.kind == kind
     assert again.columns == analysis.columns
     assert len(again.columns) == ROWS.shape[1]
-    plan = again.plan(BUDGET, engine.population(200), GAUSSIAN)
+    plan = again.plan(BUDGET, engine.population(200), DEFAULT)
     state = again.start(plan)
     for spec, release in zip(engine.specs, engine.releases, strict=True):
         asked = again.ask(state)
@@ -99,7 +107,7 @@ def test_what_is_read_from_a_description_replays_to_the_same_result(kind, select
 def test_a_state_stays_what_it_was(kind):
     """Told two different releases, an early state gives two runs that know nothing of one another."""
     analysis, engine = MAKE[kind](steps=3, seed=5), LocalEngine(computes=2, seed=1)
-    start = analysis.start(analysis.plan(BUDGET, engine.population(200), GAUSSIAN))
+    start = analysis.start(analysis.plan(BUDGET, engine.population(200), DEFAULT))
     releases = [engine.private_sum(ROWS, analysis.ask(start)) for _ in range(2)]
 
     def told(*chosen):
@@ -120,7 +128,7 @@ def test_a_client_that_reads_a_description_can_take_part_and_a_stranger_is_told_
     monkeypatch.setattr(clipped, "_INSTALLED", {})
     for kind in ("logistic", "mixture"):
         analysis = READ.read(MAKE[kind](**BATCHES).describe())
-        spec = analysis.plan(BUDGET, Population(200), GAUSSIAN).specs[0]
+        spec = analysis.plan(BUDGET, Population(200), DEFAULT).specs[0]
         assert np.isfinite(statistic_from(spec.statistic.describe()).vectors(ROWS)).all()
     for kind in ("svi", "sgld"):
         description = {**MAKE[kind](**BATCHES).describe(), "fingerprint": "0" * 64}
@@ -160,14 +168,18 @@ def test_plans_count_every_step_and_charge_all_of_them_at_once():
     whole = MAKE["logistic"](steps=9).plan(BUDGET, people, GAUSSIAN)
     assert whole.cost(9)[0].event == GaussianEvent(whole.noise_multiplier / 3)
     assert whole.noise_multiplier == pytest.approx(3 * noise_multiplier(BUDGET))
+    exact = MAKE["logistic"](steps=9).plan(BUDGET, people, DEFAULT).cost(9)[0].event
+    assert isinstance(exact, CloseEvent)
+    assert exact.ideal == whole.cost(9)[0].event
+    assert (exact.ratio, exact.outside) == pytest.approx((9e-100, 9e-100))
 
 
 def test_picked_batches_are_refused_before_anything_is_charged_where_they_cannot_be():
     picked = MAKE["logistic"](steps=6, batch=5, selection="trainer")
     with pytest.raises(InvalidInput, match=r"dropouts \+ colluders must be at most K - 2 = 3"):
-        picked.plan(BUDGET, Population(200, 2, 2), GAUSSIAN)
+        picked.plan(BUDGET, Population(200, 2, 2), DEFAULT)
     with pytest.raises(InvalidInput, match="selection must be 'self' where clients hold several samples"):
-        picked.plan(BUDGET, Population(100, samples=200, largest=2), GAUSSIAN)
+        picked.plan(BUDGET, Population(100, samples=200, largest=2), DEFAULT)
 
 
 def test_long_traces_are_shared_and_can_be_let_go():

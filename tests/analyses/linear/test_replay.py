@@ -14,7 +14,7 @@ from hubbub.analyses.driver import run
 from hubbub.analyses.linear.auto import LinearRegression
 from hubbub.analyses.replay import Replay
 from hubbub.errors import InvalidInput
-from hubbub.privacy import GaussianMechanism
+from hubbub.privacy import DEFAULT, GaussianMechanism
 from hubbub.protocols import GaussianEvent, RoundSpec
 from hubbub.statistics.preparation import prepare
 
@@ -52,7 +52,7 @@ def test_telling_the_releases_again_gives_what_the_run_gave(name: str, regressio
     result = run(analysis, regression_rows, engine, BUDGET)
     releases = [each.release for each in result.privacy.rounds]
     people = engine.population(len(regression_rows))
-    again = Replay.of(json.loads(json.dumps(analysis.describe())), BUDGET, people, "gaussian").result(releases)
+    again = Replay.of(json.loads(json.dumps(analysis.describe())), BUDGET, people, DEFAULT.name).result(releases)
     np.testing.assert_array_equal(again.release.released.sums.xx, result.release.released.sums.xx)
     np.testing.assert_array_equal(again.posterior.mean, result.posterior.mean)
     assert again.privacy.as_dict() == result.privacy.as_dict()

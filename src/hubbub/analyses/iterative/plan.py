@@ -17,15 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.errors import InvalidInput, invalid, whole
-from hubbub.privacy import (
-    Budget,
-    Entry,
-    Event,
-    GaussianEvent,
-    GaussianMechanism,
-    SampledGaussianEvent,
-    affordable_steps,
-)
+from hubbub.events import noise_multiplier_of, repeated
+from hubbub.privacy import Budget, Entry, Event, MultiplierMechanism, affordable_steps
 from hubbub.protocols import Description, Mechanism, Plan, Population, RoundSpec, Statistic
 
 Batches = Literal["self", "trainer"]
@@ -128,8 +121,7 @@ class StepPlan(Plan):
     @property
     def noise_multiplier(self) -> float | None:
         """Noise over the sensitivity of every step; None of a law that has no such number."""
-        event = self.mechanism.event(self.probability)
-        return event.noise_multiplier if isinstance(event, GaussianEvent | SampledGaussianEvent) else None
+        return noise_multiplier_of(self.mechanism.event(self.probability))
 
     def chosen(self, step: int) -> NDArray[np.intp] | None:
         """The clients of a picked batch; None where all of them send."""
@@ -141,14 +133,7 @@ class StepPlan(Plan):
 
     def event(self, steps: int) -> Event:
         """What the first steps cost together, against everybody who sees every one of them."""
-        one, turns = self.mechanism.event(self.probability), self.participations(steps)
-        if isinstance(one, SampledGaussianEvent):
-            return replace(one, steps=one.steps * turns)
-        if isinstance(one, GaussianEvent):
-            return GaussianEvent(one.noise_multiplier / math.sqrt(turns))
-        from dp_accounting import SelfComposedDpEvent
-
-        return SelfComposedDpEvent(one, turns)
+        return repeated(self.mechanism.event(self.probability), self.participations(steps))
 
     def cost(self, rounds: int) -> tuple[Entry, ...]:
         """One charge for all of the first steps; none where there are none."""
@@ -174,9 +159,9 @@ def make_plan(
     if schedule.noise_multiplier is None:
         noise = mechanism.within(budget, (1.0,) * turns, probability)[0]
     else:
-        noise = GaussianMechanism(schedule.noise_multiplier)
+        noise = _amount(mechanism, schedule.noise_multiplier)
         if schedule.noise_multiplier > 0:
-            steps = _paid(budget, schedule.noise_multiplier, probability, steps, picked)
+            steps = _paid(budget, noise.event(probability), steps, picked)
     picked = None if picked is None else picked[:steps]
     first = RoundSpec(label, statistic(probability), noise, chosen=None if picked is None else picked[0])
     return StepPlan(budget, population, (first,), steps, batch, noise, picked)
@@ -215,16 +200,24 @@ def _given(value: object) -> float:
     return number
 
 
-def _paid(budget: Budget, multiplier: float, probability: float, steps: int, picked: NDArray[np.intp] | None) -> int:
+def _amount(mechanism: Mechanism, multiplier: float) -> Mechanism:
+    """The law with so much noise, where it has such a number."""
+    if isinstance(mechanism, MultiplierMechanism):
+        return replace(mechanism, noise_multiplier=multiplier)
+    law = mechanism.describe()["mechanism"]
+    raise invalid("noise_multiplier", f"left out for the mechanism {law}", multiplier, "give a budget only")
+
+
+def _paid(budget: Budget, one: Event, steps: int, picked: NDArray[np.intp] | None) -> int:
     """As many steps as the budget pays for: the run stops there."""
     if picked is None:
-        paid = affordable_steps(budget, multiplier, probability, steps)
+        paid = affordable_steps(budget, one, steps)
     else:
-        turns = affordable_steps(budget, multiplier, 1.0, _most_often(picked))
+        turns = affordable_steps(budget, one, _most_often(picked))
         paid = sum(_most_often(picked[: step + 1]) <= turns for step in range(steps))
     if paid < 1:
         raise InvalidInput(
-            f"budget must pay for at least one step, got {budget} for a noise multiplier of {multiplier:.4g}; "
-            "leave noise_multiplier out, or raise it or the budget"
+            f"budget must pay for at least one step, got {budget} for a noise multiplier of "
+            f"{noise_multiplier_of(one):.4g}; leave noise_multiplier out, or raise it or the budget"
         )
     return paid

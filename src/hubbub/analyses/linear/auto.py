@@ -21,7 +21,7 @@ from hubbub.analyses.linear.released import Released
 from hubbub.analyses.linear.result import RegressionResult
 from hubbub.analyses.linear.tuning import TUNING
 from hubbub.arrays import Floats
-from hubbub.privacy import GaussianMechanism
+from hubbub.privacy import MultiplierMechanism
 from hubbub.protocols import Analysis, Budget, Description, Mechanism, Plan, Population, Release, RoundSpec, Statistic
 from hubbub.statistics import Ball, Box, ColumnHistogram, Regression, Spread, Stacked
 from hubbub.statistics.bounds import positive
@@ -125,7 +125,7 @@ class LinearRegression(RegressionColumns, Analysis[RegressionState, RegressionRe
 
     def _sums_statistic(self, samples: int, mechanism: Mechanism) -> Regression:
         width = len(self.features) + int(self.intercept)
-        return Regression(choose_ball(samples, width, multiplier_of(mechanism)), target_square=True)
+        return Regression(choose_ball(samples, width, multiplier_of(mechanism, width)), target_square=True)
 
     def _found(self, state: RegressionState) -> Columns:
         """Where columns lie and how widely, from the first round, around the middle of their bounds."""
@@ -143,16 +143,15 @@ def weights(norm: float | None = None) -> tuple[float, float]:
     return math.sqrt(first), math.sqrt(1 - first)
 
 
-def multiplier_of(mechanism: Mechanism) -> float:
-    """How many sensitivities of noise a mechanism adds, as far as the choice of the ball needs to know it.
+def multiplier_of(mechanism: Mechanism, columns: int) -> float:
+    """How many L2 sensitivities of noise a mechanism adds, as far as the choice of the ball needs to know it.
 
-    A law that is not Gaussian is taken for the Gaussian one with the same standard deviation in a round of its own.
+    A law whose noise is no multiple of that is settled for a round of so many columns in a ball of radius 1.
     """
-    if isinstance(mechanism, GaussianMechanism):
+    if isinstance(mechanism, MultiplierMechanism):
         return mechanism.noise_multiplier
-    unit, people = Box((1.0,)), Population(1000)
-    noise = mechanism.settled(Regression(unit), people)
-    return noise.sigma_std / Regression(unit).sensitivity
+    sums = Regression(Ball(1.0, columns, y=1.0, weight=TUNING.target_part), target_square=True)
+    return mechanism.settled(sums, Population(1000)).sigma_std / sums.sensitivity
 
 
 def column_statistic(bound: Box, norm: float | None) -> Statistic:

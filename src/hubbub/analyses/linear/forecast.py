@@ -11,10 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hubbub.analyses.linear.auto import choose_ball, weights
+from hubbub.analyses.linear.auto import choose_ball, multiplier_of, weights
 from hubbub.analyses.linear.noise_aware import enough_noise
 from hubbub.analyses.linear.tuning import TUNING
-from hubbub.privacy import Budget, shared_multipliers
+from hubbub.privacy import DEFAULT, Budget
+from hubbub.protocols import Mechanism
 
 EXPLAINED = 0.5  # of the variance of y
 _HALF_WIDTH = 1.645  # of a 90 % interval, in deviations
@@ -49,9 +50,11 @@ class Forecast:
         return self.width < TUNING.good * self.prior_width
 
 
-def forecast(clients: int, features: int, budget: Budget, not_counted: int = 0) -> Forecast:
+def forecast(
+    clients: int, features: int, budget: Budget, not_counted: int = 0, mechanism: Mechanism = DEFAULT
+) -> Forecast:
     """For the default method with an intercept; `not_counted` clients' noise is not counted on (D + C)."""
-    multiplier = shared_multipliers(budget, weights())[1]
+    multiplier = multiplier_of(mechanism.within(budget, weights())[1], features + 1)
     ball = choose_ball(clients, features + 1, multiplier)
     assert ball.y is not None
     squares = _chi_square(features)
@@ -74,26 +77,27 @@ def forecast(clients: int, features: int, budget: Budget, not_counted: int = 0) 
     )
 
 
-def advice(clients: int, features: int, budget: Budget, not_counted: int = 0) -> list[str]:
+def advice(
+    clients: int, features: int, budget: Budget, not_counted: int = 0, mechanism: Mechanism = DEFAULT
+) -> list[str]:
     """What would make the fit a good one; nothing where it is one already."""
-    if forecast(clients, features, budget, not_counted).good:
+
+    def good(clients: int, features: int, epsilon: float) -> bool:
+        return forecast(clients, features, Budget(epsilon, budget.delta), not_counted, mechanism).good
+
+    if good(clients, features, budget.epsilon):
         return []
     found = []
-    larger = (int(n) for n in _upward(clients))
-    more = next((n for n in larger if forecast(n, features, budget, not_counted).good), None)
+    more = next((int(n) for n in _upward(clients) if good(int(n), features, budget.epsilon)), None)
     if more is not None:
         found.append(f"more clients: about {more} at this budget")
-    wider = next((e for e in _upward(budget.epsilon) if _good_at(e, clients, features, budget, not_counted)), None)
+    wider = next((epsilon for epsilon in _upward(budget.epsilon) if good(clients, features, epsilon)), None)
     if wider is not None and wider <= 20:
         found.append(f"a larger epsilon: about {wider:.2g} with these clients")
-    fewer = next((d for d in range(features - 1, 0, -1) if forecast(clients, d, budget, not_counted).good), None)
+    fewer = next((d for d in range(features - 1, 0, -1) if good(clients, d, budget.epsilon)), None)
     if fewer is not None:
         found.append(f"fewer columns: about {fewer} of the {features}")
     return found or ["a simpler question, such as means or counts: nothing moderate would help this one"]
-
-
-def _good_at(epsilon: float, clients: int, features: int, budget: Budget, not_counted: int) -> bool:
-    return forecast(clients, features, Budget(epsilon, budget.delta), not_counted).good
 
 
 def _upward(start: float) -> list[float]:

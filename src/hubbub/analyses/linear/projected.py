@@ -192,7 +192,7 @@ class ProjectedRegression(PlainRegression):
         if self.thresholds is not None:
             return self.thresholds
         return find_thresholds(
-            population.n, len(self.features), multiplier_of(mechanism), population, self.formula,
+            population.n, len(self.features), multiplier_of(mechanism, len(self.features)), population, self.formula,
             self.prior_precision, self.noise_precision,
         )  # fmt: skip
 

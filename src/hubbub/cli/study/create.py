@@ -65,6 +65,9 @@ def create(options: CreateOptions) -> None:
         x_bound = "age=0:110,salt=0:40"
         y_bound = "60:220"
 
+        [privacy]
+        mechanism = "discrete-gaussian"   # the law of the noise; the default, or discrete-laplace (delta = 0), skellam
+
     The other entries of [analysis] are the settings of its kind, for example
 
         [analysis]

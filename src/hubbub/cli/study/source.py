@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from hubbub.errors import InvalidInput, invalid, whole
-from hubbub.privacy import MECHANISMS, Population, covered
+from hubbub.privacy import DEFAULT, MECHANISMS, Population, covered
 from hubbub.protocols import SecureSum
 from hubbub.securesum import SECURE_SUMS
 
 _FIELDS = {
     "title", "clients", "tolerate", "dropouts", "colluders", "unit", "epsilon", "delta", "days", "computes", "parties",
-    "analysis", "results", "noise", "sum",
+    "analysis", "results", "privacy", "sum",
 }  # fmt: skip
 _MOST_DAYS = 3650
 
@@ -72,11 +72,11 @@ def read_seconds(content: Mapping[str, Any]) -> float:
 
 
 def read_noise(content: Mapping[str, Any]) -> str:
-    """Return the name of the law of noise: `[noise] mechanism = "gaussian"`, which is the default."""
-    entries = content.get("noise", {})
+    """Return the name of the law of noise: `[privacy] mechanism = "discrete-gaussian"`, which is the default."""
+    entries = content.get("privacy", {})
     if not isinstance(entries, dict) or set(entries) - {"mechanism", "package"}:
-        raise invalid("noise", 'a table such as { mechanism = "gaussian" }', entries, "name the mechanism")
-    name = entries.get("mechanism", "gaussian")
+        raise invalid("privacy", 'a table such as { mechanism = "skellam" }', entries, "name the mechanism")
+    name = entries.get("mechanism", DEFAULT.name)
     MECHANISMS.find(name, entries.get("package"))
     return str(name)
 

@@ -17,7 +17,7 @@ from hubbub.engines.local.pool import POOL, NotForWorkers, Slice, Tick, cores
 from hubbub.engines.local.worker import MOST_SUMS, SLOT_WORDS
 from hubbub.errors import InvalidInput, invalid, whole
 from hubbub.privacy import Population, Unit, covered
-from hubbub.protocols import Engine, Release, RoundSpec, SecureSum
+from hubbub.protocols import Engine, Mechanism, Release, RoundSpec, SecureSum
 from hubbub.randomness import Randomness
 from hubbub.roles import (
     Outside,
@@ -59,7 +59,9 @@ class LocalEngine(Engine):
     Large rounds are shared out by `workers` processes (default: one per core), started at the first such round and
     kept warm. `shares` is "raw" (masks drawn in bulk), "seeds" (expanded by client and Compute, as in a network)
     or "auto" (raw: in one process no byte is saved). `secure_sum` is the sharing scheme: by default additive sharing
-    among `computes` Computes, which it replaces otherwise. `tick` is called with the number of clients just added.
+    among `computes` Computes, which it replaces otherwise. `mechanism` is the law of the noise of the
+    analyses that run here, or its name ("discrete-gaussian", the default, "discrete-laplace", "skellam" or "gaussian").
+    `tick` is called with the number of clients just added.
     """
 
     computes: int = 3
@@ -79,6 +81,7 @@ class LocalEngine(Engine):
     unit: Unit = "sample"
     theorem1: bool = False
     secure_sum: SecureSum | None = None
+    mechanism: Mechanism | str | None = None
     _randomness: Randomness = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -12,7 +12,7 @@ from hubbub.engines.spark.table import SparkTable
 from hubbub.engines.spark.task import SCHEMA, ShareOut, TaskSum, added, as_batch, records_of
 from hubbub.errors import HubbubError, InvalidInput, RoundRefused, invalid, whole
 from hubbub.privacy import Population, covered
-from hubbub.protocols import Engine, Release, RoundSpec, SecureSum
+from hubbub.protocols import Engine, Mechanism, Release, RoundSpec, SecureSum
 from hubbub.randomness import Randomness
 from hubbub.roles import RoundPlan, Turnout, check_turnout, decode_release, settle_round
 from hubbub.securesum import Additive, Masks
@@ -38,8 +38,8 @@ class SparkEngine(Engine):
     by its operating system; the driver gets one record, the M sums. A `seed` makes a simulation reproducible (with
     the same partitions), and the privacy report says so. `session` is the active one by default, or a new one on all
     cores of this machine. The noise covers `dropouts` clients that are missing and `colluding` ones that tell their
-    noise, both at once; `tolerate=T` is short for T of each. `tick` is called now and then with the number of
-    tasks done and of those known so far.
+    noise, both at once; `tolerate=T` is short for T of each. `mechanism` is the law of the noise, or its name.
+    `tick` is called now and then with the number of tasks done and of those known so far.
     """
 
     computes: int = 3
@@ -53,6 +53,7 @@ class SparkEngine(Engine):
     dropouts: int | None = None
     colluding: int | None = None
     secure_sum: SecureSum | None = None
+    mechanism: Mechanism | str | None = None
     _randomness: Randomness = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

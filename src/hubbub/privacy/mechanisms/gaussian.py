@@ -7,23 +7,19 @@ Vectors and noise are rounded to the grid. `docs/privacy.md`, section 6, proves 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.arrays import Floats, Words
 from hubbub.errors import InvalidInput, invalid
-from hubbub.events import GaussianEvent, SampledGaussianEvent
 from hubbub.grid import Grid, choose_fraction_bits
 from hubbub.population import Population
-from hubbub.privacy.accountant import sampled_multiplier, shared_multipliers
-from hubbub.protocols import Budget, Description, Mechanism, NoiseLaw, RoundNoise, RoundSpec, Statistic, Steps
+from hubbub.privacy.mechanisms.multiplier import MultiplierMechanism
+from hubbub.protocols import NoiseLaw, RoundNoise, RoundSpec, Statistic, Steps
 from hubbub.randomness import Randomness
 
-NAME = "gaussian"
 STEPS_PER_SIGMA = 8.0
 """A client's noise spans this many steps of the grid at least, so that rounding does not eat it."""
 FINEST_BITS = 30
@@ -33,33 +29,13 @@ NOISE_TAIL = 10.0  # no draw of the generator lies further out than 9.35 standar
 
 
 @dataclass(frozen=True)
-class GaussianMechanism(Mechanism):
-    """Normal noise of `noise_multiplier` sensitivities (replace-one, L2), shared among the clients."""
+class GaussianMechanism(MultiplierMechanism):
+    """Normal noise, drawn in double precision: what the paper uses, for reproducing it."""
 
-    noise_multiplier: float = 1.0
-
-    def __post_init__(self) -> None:
-        if not (math.isfinite(self.noise_multiplier) and self.noise_multiplier >= 0):
-            raise invalid("noise_multiplier", "finite and >= 0", self.noise_multiplier, "derive it from a budget")
-
-    def within(
-        self, budget: Budget, weights: Sequence[float], probability: float = 1.0
-    ) -> tuple[GaussianMechanism, ...]:
-        """Solved for the composition of all rounds, never by dividing epsilon and delta.
-
-        Where samples select themselves the rounds must have equal weights.
-        """
-        if probability == 1:
-            return tuple(GaussianMechanism(multiplier) for multiplier in shared_multipliers(budget, weights))
-        if len(set(weights)) != 1:
-            raise invalid("weights", "equal where samples select themselves", list(weights)[:3], "use equal ones")
-        return (GaussianMechanism(sampled_multiplier(budget, probability, len(weights))),) * len(weights)
-
-    def event(self, probability: float = 1.0) -> GaussianEvent | SampledGaussianEvent:
-        """One Gaussian event; a sampled one where samples select themselves."""
-        if probability == 1:
-            return GaussianEvent(self.noise_multiplier)
-        return SampledGaussianEvent(self.noise_multiplier, probability)
+    name = "gaussian"
+    smallest_delta = 1e-15
+    """No draw lies beyond 9.35 deviations, where a true normal lies with probability 1e-20: a smaller delta would
+    promise what the generator does not keep."""
 
     def settled(self, statistic: Statistic, population: Population, fraction_bits: int | None = None) -> GaussianNoise:
         """Choose the grid, add its rounding to the sensitivity, and scale the noise to that.
@@ -85,18 +61,6 @@ class GaussianMechanism(Mechanism):
             "noise is drawn in double precision and then rounded to the grid: the figures are those of the ideal "
             "Gaussian mechanism"
         )
-
-    def describe(self) -> dict[str, object]:
-        """Name and multiplier, for the round's record."""
-        return {"mechanism": NAME, "noise_multiplier": float(self.noise_multiplier)}
-
-    @classmethod
-    def of(cls, description: Description) -> Self:
-        """From its description."""
-        multiplier = description["noise_multiplier"]
-        if not isinstance(multiplier, float):
-            raise invalid("noise_multiplier", "a number with a decimal point", repr(multiplier)[:40], "make it again")
-        return cls(multiplier)
 
 
 @dataclass(frozen=True)

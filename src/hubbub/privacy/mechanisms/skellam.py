@@ -1,0 +1,66 @@
+"""The distributed Skellam mechanism: each client adds the difference of two Poisson counts.
+
+After Agarwal, Kairouz and Liu (2021). Skellam noise is closed under sums: whoever is missing, the noise is Skellam with
+a smaller rate. At the rates here it is close to the discrete Gaussian of its variance v (`docs/privacy.md`, section 7):
+within 12 deviations probabilities differ by a factor e^(901 / v) at most for each coordinate, and beyond lie 10^-30.
+The grid is refused where all coordinates together could differ by more than `ratio`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from hubbub.arrays import Words
+from hubbub.privacy.mechanisms.nearly_normal import NearlyNormalMechanism, NearlyNormalNoise
+from hubbub.privacy.samplers import Cells, PoissonLaw
+from hubbub.privacy.samplers.poisson import LEAST
+from hubbub.protocols import Statistic
+from hubbub.randomness import Randomness
+
+PER_COORDINATE = 901
+"""c^4 / 24 + c^2 / 4 + 1.02 for c = 12, over the variance: the logarithm of the largest factor in one coordinate."""
+
+
+@dataclass(frozen=True)
+class SkellamNoise(NearlyNormalNoise):
+    """A share is the difference of two Poisson counts; its amount is their mean."""
+
+    @staticmethod
+    def amount_of(variance: Fraction) -> int:
+        """Half of it, for each of the two."""
+        return math.ceil(variance / 2)
+
+    @property
+    def variance(self) -> int:
+        """Of one share, in squared steps."""
+        return 2 * self.amount
+
+    def least(self, statistic: Statistic) -> float:
+        """So that all coordinates together are as close to normal as the mechanism says."""
+        return max(2 * LEAST, PER_COORDINATE * statistic.dimension / (self.population.shares * self.mechanism.ratio))
+
+    @cached_property
+    def _cells(self) -> Cells:
+        return Cells(PoissonLaw(self.amount))
+
+    def draw(self, words: Words, randomness: Randomness) -> None:
+        """One count is added, and one taken away; their means cancel."""
+        self._cells.add(words, randomness)
+        np.negative(words, out=words)
+        self._cells.add(words, randomness)
+        np.negative(words, out=words)
+
+
+@dataclass(frozen=True)
+class SkellamMechanism(NearlyNormalMechanism):
+    """Skellam noise: exact whole numbers, closed under sums, and nearly the account of normal noise."""
+
+    name = "skellam"
+    ratio = 1e-6
+    outside = 1e-20
+    noise = SkellamNoise
