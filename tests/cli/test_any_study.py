@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from cli.test_study import failed, run
-from hubbub.cli.up_data import TRIALS
+from hubbub.experiments.trials import TRIALS
 from hubbub.service.devnet import LocalComputes
 
 pytestmark = pytest.mark.slow

@@ -9,6 +9,7 @@ from __future__ import annotations
 from cyclopts import App
 
 from hubbub import __version__
+from hubbub.cli.audit import audit
 from hubbub.cli.bench.service import service
 from hubbub.cli.bench.table1 import table1
 from hubbub.cli.compute.init import init
@@ -76,4 +77,5 @@ study.command(result)
 
 app.command(contribute)
 app.command(up)
+app.command(audit)
 app.command(road)

@@ -19,7 +19,7 @@ from hubbub.cli.options import FIVE, Computes, Cover, Delta, Epsilon, Json, Nois
 from hubbub.cli.output import console, errors, print_json, progress
 
 if TYPE_CHECKING:
-    from hubbub.cli.up_data import Trial
+    from hubbub.experiments.trials import Trial
     from hubbub.protocols import Result
 
 
@@ -67,7 +67,7 @@ def run(options: UpOptions) -> None:
     with needs_service():
         from hubbub.service.devnet import LocalComputes
     from hubbub.cli.model import print_result
-    from hubbub.cli.up_data import TRIALS
+    from hubbub.experiments.trials import TRIALS
     from hubbub.securesum import check_computes
 
     computes, trial = options.computes, TRIALS[options.analysis]

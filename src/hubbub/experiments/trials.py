@@ -1,4 +1,4 @@
-"""Simulated data for `hubbub up`: for each kind of analysis its settings, as in study.toml, rows, and the truth."""
+"""Simulated data for `hubbub up` and `hubbub audit`: settings as in study.toml, rows, and the truth behind them."""
 
 from __future__ import annotations
 

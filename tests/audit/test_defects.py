@@ -1,0 +1,142 @@
+"""The auditor refutes programs that are wrong. Each defect is put into the real code, and named by what it breaks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hubbub.randomness as randomness_module
+from hubbub.audit import AuditOptions, audit
+from hubbub.engines import TrustedAggregator
+from hubbub.grid import Grid
+from hubbub.population import Population
+from hubbub.privacy import Ledger
+from hubbub.privacy.mechanisms.discrete_laplace import DiscreteLaplaceNoise
+from hubbub.privacy.mechanisms.gaussian import GaussianNoise
+from hubbub.privacy.mechanisms.nearly_normal import NearlyNormalNoise
+from hubbub.randomness import Randomness
+from hubbub.roles import compute as compute_module
+from hubbub.statistics import SecondMoments
+
+Patch = pytest.MonkeyPatch
+
+
+def noise_missing(patch: Patch) -> None:
+    for law in (NearlyNormalNoise, DiscreteLaplaceNoise):
+        patch.setattr(law, "add", lambda self, words, randomness: None)
+    patch.setattr(GaussianNoise, "shares", lambda self, clients, d, randomness: np.zeros((clients, d), dtype=np.uint64))
+    patch.setattr(GaussianNoise, "noisy_words", lambda self, vectors, *_: self.encoded(vectors.copy()))
+
+
+def noise_over_all_clients(patch: Patch) -> None:
+    """Shares of sigma^2 / N in place of N - T - 1."""
+    patch.setattr(Population, "shares", property(lambda self: self.clients))
+
+
+def tolerance_ignored(patch: Patch) -> None:
+    patch.setattr(Population, "shares", property(lambda self: self.clients - 1))
+
+
+def tolerance_in_samples(patch: Patch) -> None:
+    """Shares of sigma^2 / (N - T - 1) for N samples, of which each client holds several and adds one share."""
+    patch.setattr(Population, "shares", property(lambda self: self.n - self.not_counted - 1))
+
+
+def unit_forgotten(patch: Patch) -> None:
+    """The promise is about whole clients, and the noise is for one sample."""
+    patch.setattr(Population, "weight", property(lambda self: 1))
+
+
+def sensitivity_of_the_published_program(patch: Patch) -> None:
+    """c_j in place of c_j^2."""
+    patch.setattr(SecondMoments, "sensitivity", property(lambda self: math.sqrt(sum(c**2 for c in self.bounds))))
+    patch.setattr(SecondMoments, "sensitivity_l1", property(lambda self: sum(self.bounds)))
+
+
+def noise_repeated_after_a_restart(patch: Patch) -> None:
+    """Every stream of the operating system's starts with the same key."""
+    patch.setattr(randomness_module.os, "urandom", lambda count: b"\x07" * count)
+
+
+def noise_repeated_after_a_fork(patch: Patch) -> None:
+    patch.setattr(Randomness, "_renew_after_fork", lambda self: None)
+
+
+def noise_repeated_by_copies(patch: Patch) -> None:
+    """A copy of a stream draws what the original draws."""
+    key = b"\x05" * 32
+    patch.setattr(
+        Randomness,
+        "__init__",
+        lambda self, _, source: (setattr(self, "source", source), setattr(self, "_key", key), self._start())[0],
+    )  # type: ignore[func-returns-value]
+
+
+def second_roster(patch: Patch) -> None:
+    """A Compute gives a sum over whatever roster it is asked for."""
+
+    def release(compute: Any, roster: Any, samples: Any = None) -> Any:
+        held = ((name, compute.held[name]) for name in roster if name in compute.held)
+        return compute, sum_over(compute, roster, samples, held)  # type: ignore[name-defined]  # of its module # noqa: F821
+
+    patch.setattr(compute_module.release, "__code__", release.__code__)
+
+
+def raw_doubles(patch: Patch) -> None:
+    """The trusted aggregator adds noise to doubles and releases what comes out."""
+
+    def noisy(self: TrustedAggregator, rows: Any, plan: Any, noise: Any) -> Any:
+        return sum(v.sum(axis=0) for v in self._vectors(rows, plan)) + noise.sigma_std * self._randomness.normals(
+            (plan.dimension,)
+        )
+
+    patch.setattr(TrustedAggregator, "_noisy", noisy)
+
+
+def more_digits_than_the_grid(patch: Patch) -> None:
+    decode = Grid.decode
+    patch.setattr(Grid, "decode", lambda self, words: decode(self, words) * (1 + 1e-15))
+
+
+def budget_charged_once(patch: Patch) -> None:
+    """Every process counts for itself, and none looks into the file."""
+    patch.setattr(Ledger, "_read", lambda self: None)
+
+
+EXACT, PURE, PAPER = "discrete-gaussian", "discrete-laplace", "gaussian"
+DEFECTS: list[tuple[Callable[[Patch], None], str, str]] = [
+    *((noise_missing, "curious client", law) for law in (EXACT, PURE, "skellam", PAPER)),
+    (noise_missing, "canaries, local", EXACT),
+    (noise_missing, "bound: regression in a ball", EXACT),
+    (noise_missing, "analysis: linear", EXACT),
+    (noise_missing, "one run: logistic", EXACT),
+    (noise_missing, "one run: mixture", EXACT),
+    (noise_missing, "self-selected", EXACT),
+    *((noise_over_all_clients, "after dropouts", law) for law in (EXACT, PURE, "skellam", PAPER)),
+    *((tolerance_ignored, "after dropouts", law) for law in (EXACT, PURE)),
+    *((tolerance_in_samples, "parties with many", law) for law in (EXACT, PURE)),
+    *((unit_forgotten, "whole parties", law) for law in (EXACT, PURE)),
+    *((sensitivity_of_the_published_program, "second moments", law) for law in (EXACT, PURE)),
+    (noise_repeated_after_a_restart, "a new engine", EXACT),
+    (noise_repeated_after_a_fork, "a forked process", EXACT),
+    (noise_repeated_by_copies, "a copy of the engine", EXACT),
+    *((second_roster, "second roster", law) for law in (EXACT, PURE)),
+    (raw_doubles, "trusted aggregator", PAPER),
+    (more_digits_than_the_grid, "bits of a release, local", EXACT),
+    (budget_charged_once, "one ledger", EXACT),
+    (budget_charged_once, "one block", EXACT),
+]
+
+
+@pytest.mark.parametrize(("defect", "only", "law"), DEFECTS, ids=lambda value: getattr(value, "__name__", value))
+def test_defect_is_found(defect: Callable[[Patch], None], only: str, law: str, monkeypatch: Patch):
+    """With the error rate of a whole audit for each case, so that the same is found among all the others."""
+    options = AuditOptions(mechanisms=(law,), only=only, trials=1000, confidence=1 - 0.001 / 146)
+    defect(monkeypatch)
+    report = audit(options)
+    assert not report.passed, [replace(case, method="") for case in report.cases]
