@@ -36,7 +36,6 @@ from hubbub.audit.releases import name_of
 from hubbub.budget import Budget
 from hubbub.engines import LocalEngine
 from hubbub.protocols import Engine, Mechanism, NoiseLaw, Release, RoundSpec
-from hubbub.roles import settle_round
 from hubbub.statistics import OneHot
 
 CANARIES = 500
@@ -116,21 +115,28 @@ def attempt_engine(
     spec = RoundSpec("audit", statistic, mechanism)
     categories = np.arange(2.0 * CANARIES).reshape(-1, 2)
     canaries = Canaries(categories[:, :1], categories[:, 1:], np.empty((0, 1)))
+    laws: list[NoiseLaw] = []
+
+    def watched(engine: Engine, rows: Floats) -> Iterator[tuple[RoundSpec, Release]]:
+        for asked, release in one_round(spec)(engine, rows):
+            laws.append(release.noise)
+            yield asked, release
+
     found: list[tuple[Floats, Floats]] = []
     correct = guesses = count = 0
     with opened(CANARIES) as engine:
-        people = engine.population(CANARIES)
         for _ in range(max(2, math.ceil(2 * setting.trials / CANARIES))):
             coins = tossed(CANARIES)
-            scores = scored(one_round(spec), engine, canaries, coins)
+            scores = scored(watched, engine, canaries, coins)
             found.append((scores[~coins], scores[coins]))
             right, tried = guessed(scores, coins, CLEAREST)
             correct, guesses, count = correct + right, guesses + tried, count + CANARIES
     tails, heads = (np.concatenate(each) for each in zip(*found, strict=True))
     moved = np.zeros(statistic.dimension)
     moved[:2] = 1.0, -1.0
-    signal = Signal(moved, settle_round(spec, people).noise.law(people.clients))
-    case = judged(name, Scores(tails, heads), [signal], budget, setting.error / 2, f"{CANARIES} canaries a round")
+    case = judged(
+        name, Scores(tails, heads), [Signal(moved, laws[-1])], budget, setting.error / 2, f"{CANARIES} canaries a round"
+    )
     guess = least_epsilon_of_guesses(correct, guesses, count, budget.delta, setting.error / 2)
     return Case.of(name, case.claimed, max(case.lower_bound, guess), case.use, case.method, case.trials)
 

@@ -117,16 +117,17 @@ def _spark(rows: int) -> AbstractContextManager[Engine]:
 
 @contextmanager
 def _network(rows: int) -> Iterator[Engine]:
-    """Three Computes as processes of their own, on this machine."""
+    """Three Computes as processes of their own, on this machine, for as many rounds as the audit takes."""
     import tempfile
     from pathlib import Path
 
     from hubbub.engines.network import NetworkEngine
     from hubbub.service.devnet import LocalComputes
+    from hubbub.service.node.compute import Limits
 
     with (
         tempfile.TemporaryDirectory(prefix="hubbub-audit-") as folder,
-        LocalComputes(Path(folder), 3, tls=False) as nodes,
+        LocalComputes(Path(folder), 3, limits=Limits(simulation=True)) as nodes,
     ):
         yield NetworkEngine(nodes.urls, holds=-(-rows // _PARTIES))
 

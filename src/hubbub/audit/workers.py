@@ -41,8 +41,8 @@ def _side_by_side(checks: Sequence[Check], setting: Setting, count: int) -> Any:
     try:
         for _ in checks:
             number, case = results.get()
-            if isinstance(case, str):
-                raise HubbubError(f"check must run to its end, got this in {checks[number].name}: {case}")
+            if isinstance(case, Exception):
+                raise case
             yield number, case
     finally:
         for worker in workers:
@@ -59,5 +59,8 @@ def _work(checks: Sequence[Check], setting: Setting, following: Any, results: An
             return
         try:
             results.put((number, checks[number].run(setting)))
+        except HubbubError as error:
+            results.put((number, error))
         except Exception:
-            results.put((number, traceback.format_exc()))
+            lines = traceback.format_exc()
+            results.put((number, HubbubError(f"check must run to its end, got this in {checks[number].name}: {lines}")))

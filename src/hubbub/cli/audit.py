@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 from rich.table import Table
 
+from hubbub.cli.extras import needs_service
 from hubbub.cli.options import Delta, Epsilon, Json, Whole
 from hubbub.cli.output import console, print_json, progress
 
@@ -65,6 +66,9 @@ def audit(options: AuditCommand = DEFAULTS) -> None:
 
 def run(options: AuditCommand) -> None:
     """Run the checks, print what was found, and end with exit code 1 where a claim is refuted."""
+    if options.engine == "network":
+        with needs_service():
+            import hubbub.engines.network  # noqa: F401  # so that a missing extra is said before anything is run
     from hubbub.audit import AuditOptions, checks_for
     from hubbub.audit import audit as make
     from hubbub.privacy import Budget
