@@ -40,6 +40,7 @@ class Round:
             "clients": r.clients, "dropouts": r.dropouts, "colluders_covered": r.colluders_covered,
             "sensitivity": p.sensitivity, "noise_multiplier": noise_multiplier_of(r.event),
             "sigma_std": p.sigma_std, "sigma_client": p.sigma_client, "noise_std": r.noise_std,
+            "mechanism": p.mechanism, "noise": r.noise.law,
             "fraction_bits": p.fraction_bits, "sealed": p.sealed, "setting": p.setting.name,
             "generator": p.generator,
         }  # fmt: skip
@@ -229,8 +230,8 @@ def _round_line(r: Round) -> str:
     who = "samples" if isinstance(p.population, EarlyPopulation) else "clients"
     text = (
         f"{r.label}: {p.dimension} number(s) summed over {release.clients} {who}{held} ({release.dropouts} missing, "
-        f"{release.colluders_covered} colluding {who} covered); sensitivity {p.sensitivity:.4g}; noise of "
-        f"standard deviation {release.noise_std:.4g} in each released number"
+        f"{release.colluders_covered} colluding {who} covered); sensitivity {p.sensitivity:.4g}; {p.mechanism} noise "
+        f"of standard deviation {release.noise_std:.4g} in each released number"
     )
     if p.setting.aggregator:
         return f"{text}; drawn by {p.generator}"

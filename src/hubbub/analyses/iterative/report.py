@@ -124,8 +124,9 @@ class TrainingReport(Statement):
             "probability": self.plan.probability, "noise_multiplier": self.plan.noise_multiplier,
             "participations": self.plan.participations(self.steps), "clip": self.plan.clip,
             "sensitivity": p.sensitivity, "sigma_std": p.sigma_std, "sigma_client": p.sigma_client,
-            "noise_std": self.last.noise_std, "dimension": p.dimension, "fraction_bits": p.fraction_bits,
-            "sealed": p.sealed, "generator": p.generator, "setting": p.setting.statement,
+            "noise_std": self.last.noise_std, "mechanism": p.mechanism, "dimension": p.dimension,
+            "fraction_bits": p.fraction_bits, "sealed": p.sealed, "generator": p.generator,
+            "setting": p.setting.statement,
             **population_dict(p.population), "computes": p.computes, "most_dropouts": self.most_dropouts,
             "least_colluders_covered": self.least_covered,
             "against": self.adversaries(), "not_promised": self.not_promised(),
@@ -172,7 +173,7 @@ def _step(release: Release, plan: StepPlan) -> str:
     amount = "" if multiplier is None else f" (multiplier {multiplier:.4g})"
     return (
         f"{p.dimension} number(s) summed over {release.n} samples, each one's clipped to length {plan.clip:.4g}; "
-        f"noise of standard deviation {release.noise_std:.4g}{amount}; drawn by {p.generator}"
+        f"{p.mechanism} noise of standard deviation {release.noise_std:.4g}{amount}; drawn by {p.generator}"
     )
 
 
