@@ -7,7 +7,9 @@ draw is b bits that choose a cell and w bits that choose a point in it: one look
 
 Cells hold dyadic probabilities, so that the fast way is exact with whole numbers alone. Rejection compares a uniform
 number with p(x), in doubles only where these cannot be wrong (`comparison`). So every x comes with its probability
-p(x), as far as the buckets reach (`Law.reach`; the law says how little lies beyond).
+p(x), as far as the buckets reach (`Law.reach`). What lies beyond falls to the draws beside the cells, as rejection has
+it: with o beyond (less than 10^-143 for the laws here) these are likelier by a factor 1 + 10^5 o at most, since they
+make up 10^-5 of all draws at least. `docs/privacy.md`, section 7.6, has the proof.
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ class Law(Protocol):
 
     @property
     def reach(self) -> int:
-        """No x beyond -reach and reach is drawn."""
+        """No x is drawn that lies more than a bucket beyond -reach or reach."""
         ...
 
     def density(self, x: Floats) -> Floats:
@@ -64,6 +66,7 @@ class Cells:
         self._margin = margin
         self._bits = cell_bits
         self._width = max(0, int(np.floor(np.log2(law.sigma / BUCKETS_PER_SIGMA))))
+        assert max(self._bits, _SLOT_BITS) + self._width <= 64  # a word chooses a cell or a slot, and a point in it
         size = 1 << self._width
         half = -(-law.reach // size)
         starts = np.arange(-half, half, dtype=np.int64) * size
