@@ -14,15 +14,13 @@ from hubbub.grid import Grid
 from hubbub.population import Population
 from hubbub.privacy.mechanisms.multiplier import MultiplierMechanism
 from hubbub.privacy.mechanisms.whole import WholeNoise, choose_grid, moved_l2, too_coarse
+from hubbub.privacy.samplers.cells import LARGEST
 from hubbub.protocols import NoiseLaw, Statistic
 from hubbub.randomness import Randomness
 
 SMOOTH = 8
 """Steps. The part of the noise that makes normal noise whole, and that the account leaves out."""
 NOISE_TAIL = 32.0  # deviations that the noise of all clients exceeds with probability 10^-220; it would wrap around
-LARGEST = 1 << 53
-"""Steps that a share deviates by at most: one word then has bits enough for a cell and for a point in it, and the
-decimals of the samplers have digits enough."""
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,8 @@ CELL_BITS = 15
 """2^15 cells: their table of 64 KB stays in the cache, and 98 % of the draws find their number in it."""
 BUCKETS_PER_SIGMA = 32
 """At least; at most twice as many, since a bucket is a power of two wide."""
+LARGEST = 1 << 54
+"""Of sigma: the bits that choose a cell and those that choose a point in it are then different bits of one word."""
 _SLOT_BITS = 15  # slots of the frame around what the cells leave free
 _BLOCK = 1 << 14  # words drawn at a time: 128 KB in each array, inside the second-level cache
 _TOGETHER = 1 << 17  # words whose draws beside the cells are made together, so that these are many
@@ -62,11 +64,11 @@ class Cells:
     """The table of a law, and draws from it."""
 
     def __init__(self, law: Law, margin: float = MARGIN, cell_bits: int = CELL_BITS) -> None:
+        assert law.sigma <= LARGEST
         self.law = law
         self._margin = margin
         self._bits = cell_bits
         self._width = max(0, int(np.floor(np.log2(law.sigma / BUCKETS_PER_SIGMA))))
-        assert max(self._bits, _SLOT_BITS) + self._width <= 64  # a word chooses a cell or a slot, and a point in it
         size = 1 << self._width
         half = -(-law.reach // size)
         starts = np.arange(-half, half, dtype=np.int64) * size
