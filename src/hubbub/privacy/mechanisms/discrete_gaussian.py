@@ -11,7 +11,7 @@ proofs):
   that of normal noise;
 - a share ends at 26 deviations, and what lies beyond, less than 10^-146 of it, is spread over the others.
 
-With s and r of at least 8 steps, and K clients that send d numbers with K d up to 10^40, all this together is below the
+With s and r of at least 8 steps, and K clients that send d numbers with K d up to 10^39, all this together is below the
 `ratio` and the `outside` of 10^-100 that are accounted for.
 """
 

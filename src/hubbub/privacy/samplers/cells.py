@@ -9,7 +9,7 @@ Cells hold dyadic probabilities, so that the fast way is exact with whole number
 number with p(x), in doubles only where these cannot be wrong (`comparison`). So every x comes with its probability
 p(x), as far as the buckets reach (`Law.reach`). What lies beyond falls to the draws beside the cells, as rejection has
 it: with o beyond (less than 10^-143 for the laws here) these are likelier by a factor 1 + 10^5 o at most, since they
-make up 10^-5 of all draws at least. `docs/privacy.md`, section 7.6, has the proof.
+make up 10^-5 of all draws at least. `docs/privacy.md`, section 7.7, has the proof.
 """
 
 from __future__ import annotations
