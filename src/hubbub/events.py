@@ -57,8 +57,9 @@ class PureEvent:
 class CloseEvent:
     """A mechanism whose law is nearly that of another event, which is easier to account for.
 
-    For every data set the two laws give every outcome the same probability up to a factor e^ratio, but for outcomes
-    that have the probability `outside` at most, under either law.
+    For every data set, whatever was released before, and for every set of outcomes the probability P under the one law
+    and Q under the other meet P <= e^ratio Q + outside and Q <= e^ratio P + outside. So it is where every outcome has
+    the same probability up to a factor e^ratio, but for outcomes that are `outside` likely at most under either law.
     """
 
     ideal: Event

@@ -22,8 +22,8 @@ class ExperimentOptions:
     """The arguments and options of `hubbub experiment`."""
 
     name: Annotated[
-        Literal["fig1b", "fig2", "fig3", "table1", "efficiency", "coverage", "others", "dpvi", "all"],
-        Parameter(help="Which one; all are those of the paper, without coverage, others and dpvi."),
+        Literal["fig1b", "fig2", "fig3", "table1", "efficiency", "coverage", "others", "mechanisms", "dpvi", "all"],
+        Parameter(help="Which one; all are those of the paper, without coverage, others, mechanisms and dpvi."),
     ]
     _: KW_ONLY
     out: Annotated[Path, Parameter(help="Folder for rows, pictures and report.html.")] = Path("out")
@@ -53,6 +53,7 @@ def experiment(options: ExperimentOptions) -> None:
         hubbub experiment all --out out --data gdsc --jobs 2
         hubbub experiment efficiency --json
         hubbub experiment dpvi --repeats 5
+        hubbub experiment mechanisms --jobs 2
     """
     run(options)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hubbub.errors import InvalidInput, invalid
-from hubbub.experiments import coverage, dpvi, efficiency, fig1b, fig2, fig3, others, table1
+from hubbub.experiments import coverage, dpvi, efficiency, fig1b, fig2, fig3, mechanisms, others, table1
 from hubbub.experiments.modes import Mode
 from hubbub.experiments.outcome import Outcome
 from hubbub.experiments.runner import Cell, run_cells
@@ -23,6 +23,7 @@ EXPERIMENTS = {
     "efficiency": efficiency,
     "coverage": coverage,
     "others": others,
+    "mechanisms": mechanisms,
     "dpvi": dpvi,
 }
 OF_THE_PAPER = ("fig1b", "fig2", "fig3", "table1", "efficiency")

@@ -45,17 +45,23 @@ def _data(name: str) -> Floats:
     return DATASETS[name][0]()
 
 
-def _bound(name: str) -> Box:
+def bounds_of(name: str) -> Box:
+    """The bounds that the paper assumes for every column."""
     return Box((BOUND,) * (_data(name).shape[1] - 1), BOUND)
+
+
+def split_of(name: str, split: int, seed: int) -> tuple[Floats, Floats]:
+    """Training and test rows of one random split."""
+    _, train_size, test_size = DATASETS[name]
+    data = _data(name)
+    order = np.random.default_rng(seed_of("fig2", seed, name, split)).permutation(data.shape[0])
+    return data[order[:train_size]], data[order[train_size : train_size + test_size]]
 
 
 def run_split(name: str, split: int, mode: Mode, seed: int) -> list[Row]:
     """Mean absolute errors of every method at every epsilon on one random split."""
-    _, train_size, test_size = DATASETS[name]
-    data = _data(name)
-    order = np.random.default_rng(seed_of("fig2", seed, name, split)).permutation(data.shape[0])
-    train, test = data[order[:train_size]], data[order[train_size : train_size + test_size]]
-    bound = _bound(name)
+    train, test = split_of(name, split, seed)
+    bound = bounds_of(name)
     rows: list[Row] = []
     for epsilon in EPSILONS:
         noise = noise_of(mode, Budget(epsilon, DELTA), bound)
@@ -96,7 +102,7 @@ def summarise(results: list[list[Row]], mode: Mode, repeats: int) -> Outcome:
                 "coverage": float(np.mean(covered[name, epsilon, method])),
                 "n": DATASETS[name][1],
                 "repeats": repeats,
-                "guarantee": noise_of(mode, Budget(epsilon, DELTA), _bound(name)).is_guarantee(method),
+                "guarantee": noise_of(mode, Budget(epsilon, DELTA), bounds_of(name)).is_guarantee(method),
             }
         )
     rows.sort(key=lambda r: (list(DATASETS).index(str(r["dataset"])), r["epsilon"], METHODS.index(str(r["method"]))))
@@ -108,8 +114,8 @@ def claims(rows: list[Row], errors: Errors) -> list[Claim]:
     median = {(r["dataset"], r["epsilon"], r["method"]): r["median"] for r in rows}
     places = sorted({(r["dataset"], r["epsilon"]) for r in rows})
     return [
-        _indistinguishable(places, errors, "TA", "DDP"),
-        _indistinguishable(places, errors, "proj TA", "proj DDP"),
+        indistinguishable(places, errors, "TA", "DDP"),
+        indistinguishable(places, errors, "proj TA", "proj DDP"),
         _better(places, median, "proj DDP", "DDP", "the projection can clearly improve the results at a given budget"),
         _better(places, median, "proj DDP", "input perturbation", "the distributed method beats input perturbation"),
         *(_of_ours(places, median, rows) if any(row["method"] == "hubbub" for row in rows) else []),
@@ -137,7 +143,7 @@ def _covers(rows: list[Row]) -> Claim:
     return Claim(claim, text, min(found) >= 0.87 and max(found) <= 0.93)
 
 
-def _indistinguishable(places: list[Place], errors: Errors, central: str, distributed: str) -> Claim:
+def indistinguishable(places: list[Place], errors: Errors, central: str, distributed: str) -> Claim:
     """No point at which a rank test tells the two apart, at 1 % over all points together."""
     from scipy.stats import mannwhitneyu
 

@@ -25,6 +25,7 @@ TITLES = {
     "efficiency": "The efficiency theorems",
     "coverage": "Do 90 % intervals cover 90 %?",
     "others": "Other data sets",
+    "mechanisms": "Laws of noise side by side",
 }
 
 _STYLE = """

@@ -21,6 +21,9 @@ STYLES = {
     "proj TA": ("tab:cyan", "-", "s"),
     "proj DDP": ("tab:blue", "--", "o"),
     "hubbub": ("tab:green", "-", "D"),
+    "gaussian": ("tab:orange", "-", "s"),
+    "discrete-gaussian": ("tab:green", "--", "D"),
+    "discrete-laplace": ("tab:purple", "-", "o"),
 }
 SELECTED = ("NP", "proj TA", "proj DDP", "hubbub")
 
@@ -54,6 +57,15 @@ def fig2(rows: Sequence[Row], banner: str | None) -> Figure:
         axes.set(xscale="log", xlabel="epsilon", ylabel="mean absolute error", title=name.replace("_", " "))
         axes.set_ylim(0.9 * floor, 3.2 * floor)
     _finish(figure, banner)
+    return figure
+
+
+def mechanisms(rows: Sequence[Row], banner: str | None) -> Figure:
+    """One panel per data set: median error with quartiles against epsilon, for each law of noise."""
+    figure = fig2(rows, banner)
+    for axes in figure.axes:
+        middles = [value for line in axes.containers for value in line[0].get_ydata()]
+        axes.set_ylim(0.95 * min(middles), 1.05 * max(middles))
     return figure
 
 

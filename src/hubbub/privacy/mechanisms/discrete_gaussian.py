@@ -4,13 +4,15 @@ Sums of discrete Gaussians are not discrete Gaussian, and a discrete Gaussian is
 nearly what they are taken for that the difference is stated and accounted for (`docs/privacy.md`, section 7, has the
 proofs):
 
-- a sum of n shares of deviation s steps is within a factor e^(5 n exp(-pi^2 s^2)) of the discrete Gaussian of variance
-  n s^2 (after Kairouz, Liu and Steinke 2021);
+- in each coordinate a sum of n shares of deviation s steps is within a factor e^(3 n exp(-pi^2 s^2)) of the discrete
+  Gaussian of variance n s^2 (after Kairouz, Liu and Steinke 2021);
 - which is within a factor e^(5 exp(-2 pi^2 r^2)) of what rounding at random makes of normal noise of variance
   n s^2 - r^2, whoever's whole numbers it is added to. What is made of a release costs no privacy, so the account is
-  that of normal noise.
+  that of normal noise;
+- a share ends at 26 deviations, and what lies beyond, less than 10^-146 of it, is spread over the others.
 
-With s and r of at least 8 steps, and up to 10^100 coordinates and clients, both factors are below e^(10^-100).
+With s and r of at least 8 steps, and K clients that send d numbers with K d up to 10^39, all this together is below the
+`ratio` and the `outside` of 10^-100 that are accounted for.
 """
 
 from __future__ import annotations

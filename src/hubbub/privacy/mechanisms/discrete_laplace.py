@@ -26,7 +26,7 @@ from hubbub.privacy.samplers.clusters import LARGEST
 from hubbub.protocols import Budget, Description, Mechanism, NoiseLaw, Statistic
 from hubbub.randomness import Randomness
 
-NOISE_TAIL = 100.0  # scales that the noise of all clients exceeds with probability e^-100 or so; it would wrap around
+NOISE_TAIL = 100.0  # times K / (K-D-C-1): scales that all noise exceeds with probability 10^-40; it would wrap around
 LEAST = 8  # steps that the scale spans at least, so that rounding does not eat it
 _HEADROOM = 1e-12  # relative; above the rounding errors of a sum of epsilons
 _SOLVED = 1e-3  # relative, of an epsilon found by bisection

@@ -18,7 +18,7 @@ class MultiplierMechanism(Mechanism):
     """Noise of `noise_multiplier` sensitivities (replace-one, L2), shared among the clients.
 
     Its law is normal, or so close to normal noise that the difference can be stated: probabilities differ by a factor
-    e^`ratio` at most, but for outcomes of the probability `outside` (`CloseEvent`).
+    e^`ratio` and a term `outside` at most (`CloseEvent`).
     """
 
     name: ClassVar[str]

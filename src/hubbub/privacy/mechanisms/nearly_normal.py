@@ -14,14 +14,13 @@ from hubbub.grid import Grid
 from hubbub.population import Population
 from hubbub.privacy.mechanisms.multiplier import MultiplierMechanism
 from hubbub.privacy.mechanisms.whole import WholeNoise, choose_grid, moved_l2, too_coarse
+from hubbub.privacy.samplers.cells import LARGEST
 from hubbub.protocols import NoiseLaw, Statistic
 from hubbub.randomness import Randomness
 
 SMOOTH = 8
 """Steps. The part of the noise that makes normal noise whole, and that the account leaves out."""
-NOISE_TAIL = (
-    32.0  # deviations that no sum of shares reaches: each share ends at 26 of its own, and sums do much earlier
-)
+NOISE_TAIL = 32.0  # deviations that the noise of all clients exceeds with probability 10^-220; it would wrap around
 
 
 @dataclass(frozen=True)
@@ -113,7 +112,8 @@ class NearlyNormalNoise(WholeNoise):
         if 0 < self.variance < least or statistic.sensitivity < self.grid.step * math.sqrt(statistic.dimension):
             raise too_coarse(f"{math.sqrt(least):.0f} steps", self.grid)
         tail = NOISE_TAIL * math.sqrt(self.variance * self.population.clients)
-        if self.population.n * statistic.magnitude / self.grid.step + tail >= 2.0**63:
+        total = self.population.n * statistic.magnitude / self.grid.step + tail
+        if self.variance > LARGEST**2 or total >= 2.0**63:
             raise invalid(
                 "fraction_bits", "so small that the sum fits the ring", self.grid.fraction_bits, "leave it out"
             )

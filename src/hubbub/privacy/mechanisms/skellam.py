@@ -2,8 +2,9 @@
 
 After Agarwal, Kairouz and Liu (2021). Skellam noise is closed under sums: whoever is missing, the noise is Skellam with
 a smaller rate. At the rates here it is close to the discrete Gaussian of its variance v (`docs/privacy.md`, section 7):
-within 12 deviations probabilities differ by a factor e^(901 / v) at most for each coordinate, and beyond lie 10^-30.
-The grid is refused where all coordinates together could differ by more than `ratio`.
+within 12 deviations probabilities differ by a factor e^(901 / v) at most for each coordinate, and beyond lie 2 10^-31.
+The grid is refused where all coordinates together could differ by more than `ratio`; `outside` is enough for 10^10
+coordinates.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from hubbub.protocols import Statistic
 from hubbub.randomness import Randomness
 
 PER_COORDINATE = 901
-"""c^4 / 24 + c^2 / 4 + 1.02 for c = 12, over the variance: the logarithm of the largest factor in one coordinate."""
+"""Over the variance: a bound for the logarithm of the largest factor in one coordinate. c^4 / 24 + 1 = 865 for c = 12
+deviations would do."""
 
 
 @dataclass(frozen=True)

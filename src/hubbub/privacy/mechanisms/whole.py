@@ -23,8 +23,8 @@ from hubbub.protocols import RoundNoise, Statistic
 from hubbub.randomness import Randomness
 
 FINEST_BITS = 28
-"""A client's noise deviates by about 2^28 steps, where the ring has room for so many: fine enough for rounding not to
-matter (a million clients that are all rounded the same way move the sum by 10^-6 of its noise)."""
+"""A client's noise deviates by 2^27 to 2^28 steps, where the ring has room for so many: fine enough for rounding not to
+matter (a million clients that are all rounded the same way move the sum by 4 10^-6 of its noise)."""
 
 
 @dataclass(frozen=True)
@@ -73,17 +73,23 @@ class WholeNoise(RoundNoise):
 def moved_l2(statistic: Statistic, grid: Grid, population: Population) -> int:
     """Delta + sqrt(d) steps, rounded up, for one sample, and as many times that as samples count together."""
     dimension = statistic.dimension
-    return population.weight * (_steps(statistic.sensitivity, grid) + math.isqrt(dimension - 1) + 1)
+    return population.weight * (_steps(statistic.sensitivity, dimension, grid) + math.isqrt(dimension - 1) + 1)
 
 
 def moved_l1(statistic: Statistic, grid: Grid, population: Population) -> int:
     """Delta_1 + d steps, rounded up, for one sample, and as many times that as samples count together."""
-    return population.weight * (_steps(statistic.sensitivity_l1, grid) + statistic.dimension)
+    dimension = statistic.dimension
+    return population.weight * (_steps(statistic.sensitivity_l1, dimension, grid) + dimension)
 
 
-def _steps(length: float, grid: Grid) -> int:
-    """In steps, rounded up. Vectors are computed in doubles, so they may be 2^-40 of their length further apart."""
-    return math.ceil(Fraction(length) * (1 + Fraction(1, 1 << 40)) * Fraction(2) ** grid.fraction_bits)
+def _steps(length: float, dimension: int, grid: Grid) -> int:
+    """In steps, rounded up. Vectors are computed in doubles, so that two may be a little further apart than stated.
+
+    A length is a sum over d numbers, of which each addition errs by 2^-53: 2^-40 is enough for d up to 4096, and
+    d 2^-52 beyond (`docs/privacy.md`, section 7.1).
+    """
+    error = Fraction(max(dimension, 1 << 12), 1 << 52)
+    return math.ceil(Fraction(length) * (1 + error) * Fraction(2) ** grid.fraction_bits)
 
 
 def choose_grid(

@@ -7,7 +7,9 @@ draw is b bits that choose a cell and w bits that choose a point in it: one look
 
 Cells hold dyadic probabilities, so that the fast way is exact with whole numbers alone. Rejection compares a uniform
 number with p(x), in doubles only where these cannot be wrong (`comparison`). So every x comes with its probability
-p(x), as far as the buckets reach (`Law.reach`; the law says how little lies beyond).
+p(x), as far as the buckets reach (`Law.reach`). What lies beyond falls to the draws beside the cells, as rejection has
+it: with o beyond (less than 10^-143 for the laws here) these are likelier by a factor 1 + 10^5 o at most, since they
+make up 10^-5 of all draws at least. `docs/privacy.md`, section 7.7, has the proof.
 """
 
 from __future__ import annotations
@@ -29,6 +31,8 @@ CELL_BITS = 15
 """2^15 cells: their table of 64 KB stays in the cache, and 98 % of the draws find their number in it."""
 BUCKETS_PER_SIGMA = 32
 """At least; at most twice as many, since a bucket is a power of two wide."""
+LARGEST = 1 << 54
+"""Of sigma: the bits that choose a cell and those that choose a point in it are then different bits of one word."""
 _SLOT_BITS = 15  # slots of the frame around what the cells leave free
 _BLOCK = 1 << 14  # words drawn at a time: 128 KB in each array, inside the second-level cache
 _TOGETHER = 1 << 17  # words whose draws beside the cells are made together, so that these are many
@@ -44,7 +48,7 @@ class Law(Protocol):
 
     @property
     def reach(self) -> int:
-        """No x beyond -reach and reach is drawn."""
+        """No x is drawn that lies more than a bucket beyond -reach or reach."""
         ...
 
     def density(self, x: Floats) -> Floats:
@@ -60,6 +64,7 @@ class Cells:
     """The table of a law, and draws from it."""
 
     def __init__(self, law: Law, margin: float = MARGIN, cell_bits: int = CELL_BITS) -> None:
+        assert law.sigma <= LARGEST
         self.law = law
         self._margin = margin
         self._bits = cell_bits

@@ -7,8 +7,9 @@ a share is mostly zero, and rarely large; and the clusters of many numbers are d
 
 Sizes below b are proposed octave by octave, [2^j, 2^(j+1)), with the mean 1/m each, and the size k is kept with the
 chance 2^j exp(-k / b) / k. Sizes k = V b + U from b on (U < b) are proposed with the mean 2^-V / m for each V, and kept
-with the chance 2^V b exp(-k / b) / k. All means are rational, all chances are compared exactly (`comparison`), and no
-size is too large to be drawn: nothing is cut off, as pure differential privacy demands.
+with the chance 2^V b exp(-k / b) / k. All means are rational and all chances are compared exactly (`comparison`). No
+size is cut off, as pure differential privacy demands, up to V = 900: there doubles would end, and a V beyond is as
+likely as 2^-900.
 """
 
 from __future__ import annotations
