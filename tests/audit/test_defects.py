@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -10,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import hubbub.privacy.ledger as ledger_module
 import hubbub.randomness as randomness_module
 from hubbub.audit import AuditOptions, audit
 from hubbub.engines import TrustedAggregator
@@ -108,6 +111,18 @@ def budget_charged_once(patch: Patch) -> None:
     patch.setattr(Ledger, "_read", lambda self: None)
 
 
+def ledger_without_a_lock(patch: Patch) -> None:
+    """Two processes read the file before either has written to it; the wait makes that certain."""
+
+    def slow(self: Ledger) -> None:
+        read(self)
+        time.sleep(0.05)
+
+    read = Ledger._read
+    patch.setattr(Ledger, "_read", slow)
+    patch.setattr(ledger_module, "_file_lock", lambda path: contextlib.nullcontext())
+
+
 EXACT, PURE, PAPER = "discrete-gaussian", "discrete-laplace", "gaussian"
 DEFECTS: list[tuple[Callable[[Patch], None], str, str]] = [
     *((noise_missing, "curious client", law) for law in (EXACT, PURE, "skellam", PAPER)),
@@ -130,6 +145,7 @@ DEFECTS: list[tuple[Callable[[Patch], None], str, str]] = [
     (more_digits_than_the_grid, "bits of a release, local", EXACT),
     (budget_charged_once, "one ledger", EXACT),
     (budget_charged_once, "one block", EXACT),
+    (ledger_without_a_lock, "one ledger", EXACT),
 ]
 
 

@@ -48,7 +48,7 @@ Restart = Callable[[Round, Round, int], list[tuple[Release, Release]]]
 _FORK = multiprocessing.get_context("fork")
 MANY = Scene(20, dropouts=1)
 _ROSTERS = 400  # trials at the most: every report is sealed
-_RACES = 3
+_RACES = 8
 
 
 def anew(before: Round, after: Round, count: int) -> list[tuple[Release, Release]]:
@@ -194,10 +194,10 @@ def _in_a_block(rows: Floats, budget: Budget, law: Mechanism, path: Path) -> lis
 
 
 def _fitted(rows: Floats, budget: Budget, law: Mechanism, ledger: Ledger | None) -> list[Event]:
-    """The events of what a fit has released: none where the ledger refuses it."""
+    """The events of what a fit has released: none where the ledger refuses it, or cannot be written."""
     try:
         result = run(Bernoulli(), rows, LocalEngine(), budget, ledger, mechanism=law)
-    except BudgetExceeded:
+    except (BudgetExceeded, OSError):
         return []
     return [each.release.event for each in result.privacy.rounds]
 
