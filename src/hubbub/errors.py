@@ -81,11 +81,14 @@ charge back on these errors and on no others."""
 
 
 class CannotCombine(HubbubError):
-    """The Computes' sums do not fit together. They are published, so their budget stays spent."""
+    """The Computes' sums do not fit together. They are published, so their budget stays spent.
 
-    def __init__(self, reason: str, message: str) -> None:
+    `computes` are those whose sums do not fit the others', where that can be told (reason "sums-differ").
+    """
+
+    def __init__(self, reason: str, message: str, computes: tuple[int, ...] = ()) -> None:
         super().__init__(message)
-        self.reason = reason
+        self.reason, self.computes = reason, computes
 
 
 class PrivacyLeakWarning(UserWarning):

@@ -21,7 +21,7 @@ hubbub register theirs by entry points (docs/extending/). They import what they 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self, TypeVar, runtime_checkable
@@ -249,10 +249,13 @@ class Share:
 class Tally(Protocol):
     """The sums of all Computes while many clients share out their words, where one machine simulates them all."""
 
-    sums: Words
-    """(Computes, length of a sum)."""
     randomness: Randomness
     """Where masks come from. A worker process gives every slice of clients a stream of its own here."""
+
+    @property
+    def sums(self) -> Words:
+        """(Computes, length of a sum): what each has added up so far."""
+        ...
 
     def blocks(self, clients: int) -> Iterator[tuple[slice, slice]]:
         """Parts of a (clients, d) array to be made and added one after the other, so that each stays in the cache."""
@@ -266,9 +269,13 @@ class Tally(Protocol):
 class SecureSum(Protocol):
     """How words are hidden from the Computes that add them up, and which Computes are needed in the end.
 
-    Called in this order: the client `shard`s its words; each Compute starts with `empty` and `accumulate`s the shares
-    of the agreed clients; the combiner `unshard`s the sums of Computes that are `enough`. The shares of any
-    `trust().conspiring` Computes together must be independent of the words.
+    Called in this order: the client `shard`s its words and sends the shares to its `recipients`; each Compute passes
+    the agreed roster through `vetted`, starts with `empty` and `accumulate`s the shares of those clients that send to
+    it; the combiner `unshard`s the sums of Computes that are `enough`.
+
+    What any `trust().conspiring` Computes hold, together with all sums, must depend on the words through their total
+    only. The total must be exact where the clients' words, read as signed numbers, add up to at most 2^62 in absolute
+    value; the grid of a round keeps every total within that.
     """
 
     @property
@@ -276,9 +283,23 @@ class SecureSum(Protocol):
         """M, the number of Computes."""
         ...
 
+    def recipients(self, client: str) -> Sequence[int]:
+        """The Computes (numbered from 0, ascending) that this client sends a share to; by default all of them.
+
+        It depends on nothing but the scheme and the client's name, so everybody knows who serves whom.
+        """
+        return range(self.computes)
+
     def shard(self, words: Words, client: str, randomness: Randomness) -> Sequence[Share]:
-        """One share for each Compute, in their order. The client's name may decide who gets the longest one."""
+        """One share for each of the client's recipients, in their order. The name may decide whose is the longest."""
         ...
+
+    def vetted(self, clients: Iterable[str]) -> Iterator[str]:
+        """The same clients. Once all have passed, RoundRefused where sums over them would tell more than the total.
+
+        By default all is well: where every client sends to every Compute, the sums tell the total alone.
+        """
+        return iter(clients)
 
     def forms(self, dimension: int) -> Mapping[int, int]:
         """The forms that a share of so many words may have, and the bytes of its body in each."""

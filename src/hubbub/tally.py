@@ -33,9 +33,10 @@ class OneByOne:
             yield slice(start, min(start + _AT_ONCE, clients)), slice(None)
 
     def add(self, words: Words, columns: slice) -> None:
-        """Shard each row, and let every Compute add its share."""
+        """Shard each row, and let each Compute add the share that it gets."""
         for row in words:
             self._clients += 1
-            shares = self._scheme.shard(np.ascontiguousarray(row), f"client-{self._clients}", self.randomness)
-            for total, share in zip(self.sums, shares, strict=True):
-                self._scheme.accumulate(total, share)
+            client = f"client-{self._clients}"
+            shares = self._scheme.shard(np.ascontiguousarray(row), client, self.randomness)
+            for compute, share in zip(self._scheme.recipients(client), shares, strict=True):
+                self._scheme.accumulate(self.sums[compute], share)

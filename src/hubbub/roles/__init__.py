@@ -22,6 +22,7 @@ from hubbub.roles.compute import (
     release,
     roster_digest,
     roster_of,
+    serves,
     sum_over,
     turnout_of,
 )
@@ -34,5 +35,5 @@ __all__ = [
     "Compute", "ComputeSum", "Outside", "Roster", "RoundPlan", "Study", "Turnout", "accept", "agree", "check_address",
     "check_new", "check_roster", "check_turnout", "combine_sums", "compute_sum", "contribute", "decode_release",
     "open_report", "open_share", "read_report", "read_roster", "refuse", "release", "roster_digest", "roster_of",
-    "run_round", "settle_round", "share_out", "start_sessions", "sum_over", "turnout_of", "vectors_of",
+    "run_round", "serves", "settle_round", "share_out", "start_sessions", "sum_over", "turnout_of", "vectors_of",
 ]  # fmt: skip

@@ -33,7 +33,7 @@ def contribute(
     sessions: Sequence[Session] | None = None,
     withhold_noise: bool = False,
 ) -> tuple[Report, ...]:
-    """One sealed report for each Compute: all that ever leaves the client.
+    """One sealed report for each Compute that serves this client: all that ever leaves the client.
 
     `sample` is one row, or a row for each sample that the client holds; one share of noise is added to their sum. A
     sample outside the statistic's domain counts as zero, of which this process alone is warned (OutOfDomainWarning).
@@ -65,8 +65,9 @@ def contribute(
     warn_outside(f"sample of {client}", plan.statistic, outside.number, rows.shape[0], outside.first)
     if not withhold_noise:
         words += plan.noise.shares(1, plan.dimension, randomness)[0]
-    shares = study.secure_sum.shard(words, client, randomness)
-    return tuple(_report(study, number, client, k, share, sessions) for k, share in enumerate(shares))
+    scheme = study.secure_sum
+    shares = zip(scheme.recipients(client), scheme.shard(words, client, randomness), strict=True)
+    return tuple(_report(study, number, client, k, share, sessions) for k, share in shares)
 
 
 def _report(

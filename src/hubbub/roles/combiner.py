@@ -1,4 +1,4 @@
-"""The combiner: add the M sums -> decode -> Release."""
+"""The combiner: put the Computes' sums together -> decode -> Release."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def combine_sums(study: Study, number: int, sums: Sequence[ComputeSum]) -> tuple
     if len(set(found)) != len(found) or not study.secure_sum.enough(found):
         raise CannotCombine(
             "missing-compute",
-            f"sums must come from each of the {study.computes} Computes once, got {len(sums)}",
+            f"sums must come from enough of the {study.computes} Computes, one from each, got {len(sums)}; fetch more",
         )
     if any(s.study != study.digest or s.round != number for s in sums):
         raise CannotCombine("wrong-study", "sums must all be of this study and round; fetch them again")

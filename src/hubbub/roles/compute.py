@@ -10,6 +10,7 @@ roster must be by `check_roster`.
 from __future__ import annotations
 
 import hashlib
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -109,6 +110,8 @@ def check_address(compute: Compute, report: Report) -> None:
         raise ReportRejected("wrong-round", f"report must be for round {compute.round}, got round={report.round}")
     if report.compute != compute.index:
         raise ReportRejected("wrong-recipient", f"report must be for Compute {compute.index}, got {report.compute}")
+    if not serves(compute, report.client):
+        raise ReportRejected("wrong-recipient", f"client must be one that Compute {compute.index} serves, got another")
 
 
 def check_new(client: str, *, held: bool, is_open: bool) -> None:
@@ -156,11 +159,21 @@ def roster_of(compute: Compute) -> Roster:
     return tuple(sorted(compute.held))
 
 
+def serves(compute: Compute, client: str) -> bool:
+    """True where the study's scheme has this client send a share to this Compute."""
+    return compute.index in compute.study.secure_sum.recipients(client)
+
+
 def agree(study: Study, rosters: Iterable[Roster]) -> Roster:
-    """The clients that every Compute holds; refuses a round that lacks more than D."""
-    common = set.intersection(*(set(roster) for roster in rosters))
-    check_turnout(study.population, len(common))
-    return tuple(sorted(common))
+    """The clients that every Compute holds that serves them; `rosters` are those of all Computes, in their order.
+
+    Refuses a round that lacks more than D, and one whose sums would tell more than the total.
+    """
+    held = [set(roster) for roster in rosters]
+    recipients = study.secure_sum.recipients
+    common = tuple(c for c in sorted(set().union(*held)) if all(c in held[k] for k in recipients(c)))
+    check_roster(study, common)
+    return common
 
 
 def check_turnout(population: Population, present: int) -> None:
@@ -198,16 +211,18 @@ def release(compute: Compute, roster: Roster, samples: Mapping[str, int] | None 
 
 
 def check_roster(study: Study, roster: Roster) -> None:
-    """Refuse a roster that names a client twice, or lacks more clients than the noise allows for."""
+    """Refuse a roster that names a client twice, lacks more clients than the noise allows for, or over which the sums
+    would tell more than the total (`SecureSum.vetted`)."""
     check_turnout(study.population, len(set(roster)))
     if len(set(roster)) != len(roster):
         raise _named_twice()
+    deque(study.secure_sum.vetted(roster), maxlen=0)
 
 
 def read_roster(study: Study, number: int, clients: Iterable[str]) -> tuple[int, bytes]:
     """The same check for names that come one by one, sorted, and are not kept: how many they are, and their digest."""
     count, last, found = 0, None, _roster_hash(study, number)
-    for client in clients:
+    for client in study.secure_sum.vetted(clients):
         if client == last:
             raise _named_twice()
         found.update(pack(client.encode()))
@@ -223,12 +238,14 @@ def _named_twice() -> RoundRefused:
 def sum_over(
     compute: Compute, roster: Roster, samples: Mapping[str, int] | None, shares: Iterable[tuple[str, Share]]
 ) -> ComputeSum:
-    """The sum of the shares of the roster's clients, each counted once; `shares` may come from a store, one by one.
+    """The sum of the shares of those clients of the roster that this Compute serves, each counted once.
+
+    `shares` may come from a store, one by one.
 
     RoundRefused where one of them is missing or comes twice: a sum over others would not be the one agreed on.
     """
     check_roster(compute.study, roster)
-    scheme, wanted = compute.study.secure_sum, set(roster)
+    scheme, wanted = compute.study.secure_sum, {client for client in roster if serves(compute, client)}
     total = scheme.empty(compute.study.plan(compute.round).dimension)
     for client, share in shares:
         if client not in wanted:

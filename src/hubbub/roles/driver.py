@@ -27,8 +27,8 @@ def run_round(
     for client, sample in samples.items():
         reports = contribute(study, number, client, sample, randomness, withhold_noise=client in withholding)
         reached = reports[:1] if client in lost_halfway else reports
-        for inbox, report in zip(inboxes, reached, strict=False):
-            inbox.append(encode_report(report))
+        for report in reached:
+            inboxes[report.compute].append(encode_report(report))
 
     computes = [
         accept(Compute(study, number, k, key), map(decode_report, inbox))[0]

@@ -32,7 +32,7 @@ class AdditiveTally(Tally):
     seeds; `auto` is raw, since within one machine no byte is saved by a seed (docs/decisions/0003)."""
 
     def __init__(self, computes: int, dimension: int, randomness: Randomness, masks: Masks = "auto") -> None:
-        self.sums = np.zeros((computes, dimension), dtype=np.uint64)
+        self._totals = np.zeros((computes, dimension), dtype=np.uint64)
         self.seeds = check_masks(masks) == "seeds"
         self._generator = generator_for(dimension)
         self.randomness = randomness
@@ -40,28 +40,29 @@ class AdditiveTally(Tally):
         self._mask = np.empty(0, dtype=np.uint64)  # scratch, used again for every block
         self._turn = 0
 
+    @property
+    def sums(self) -> Words:
+        """(Computes, dimension)."""
+        return self._totals
+
     def blocks(self, clients: int) -> Iterator[Block]:
         """Parts of a (clients, d) array that fit into the cache; all of it where seeds are expanded, row by row."""
-        d = self.sums.shape[1]
-        if self.seeds or clients * d <= BLOCK_WORDS:
+        d = self._totals.shape[1]
+        if self.seeds:
             yield slice(0, clients), slice(0, d)
-            return
-        columns = max(min(d, _WIDE), BLOCK_WORDS // clients)
-        rows = max(1, BLOCK_WORDS // columns)
-        for top in range(0, clients, rows):
-            for left in range(0, d, columns):
-                yield slice(top, min(top + rows, clients)), slice(left, min(left + columns, d))
+        else:
+            yield from cached_blocks(clients, d)
 
     def add(self, words: Words, columns: slice) -> None:
         """Share out some clients' words of these columns; consumes (overwrites) the array.
 
         Which Compute gets the masked vectors changes from call to call.
         """
-        M = self.sums.shape[0]
+        M = self._totals.shape[0]
         share = self._share_seeds if self.seeds else self._share_masks
         for k in range(1, M):
-            share(words, self.sums[(self._turn + k) % M, columns])
-        add_rows(words, self.sums[self._turn % M, columns])
+            share(words, self._totals[(self._turn + k) % M, columns])
+        add_rows(words, self._totals[self._turn % M, columns])
         self._turn += 1
 
     def _share_masks(self, words: Words, total: Words) -> None:
@@ -86,6 +87,18 @@ class AdditiveTally(Tally):
             self._mask = np.empty(size, dtype=np.uint64)
         words -= expand_keys(keys, d, self._mask[:size])
         add_rows(expand_keys(keys, d, self._mask[:size]), total)
+
+
+def cached_blocks(clients: int, dimension: int, size: int = BLOCK_WORDS, wide: int = _WIDE) -> Iterator[Block]:
+    """Parts of a (clients, d) array of about `size` words each; rows of up to `wide` words are not cut."""
+    if clients * dimension <= size:
+        yield slice(0, clients), slice(0, dimension)
+        return
+    columns = max(min(dimension, wide), size // clients)
+    rows = max(1, size // columns)
+    for top in range(0, clients, rows):
+        for left in range(0, dimension, columns):
+            yield slice(top, min(top + rows, clients)), slice(left, min(left + columns, dimension))
 
 
 def clients_at_once(dimension: int) -> int:

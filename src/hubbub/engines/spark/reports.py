@@ -31,6 +31,7 @@ from hubbub.roles import (
     open_report,
     read_report,
     read_roster,
+    serves,
 )
 from hubbub.securesum import PrivateKey
 
@@ -106,10 +107,12 @@ def sum_reports(
 
 @dataclass(frozen=True)
 class _Called:
-    """What is to be compared with a roster: how many clients, the digest, and the sum of their marks."""
+    """What is to be compared with a roster: how many clients and the digest; how many of them this Compute serves, and
+    the sum of their marks."""
 
     clients: int
     digest: bytes
+    served: int
     marks: Words
 
 
@@ -125,14 +128,18 @@ def _called(compute: Compute, roster: Roster | DataFrame, marking: bytes, progre
 
 def _read(compute: Compute, clients: Iterable[str], marking: bytes) -> _Called:
     """From names in sorted order, which pass through here one after the other; none is kept."""
-    marks = np.zeros(_MARKS, dtype=np.uint64)
+    marks, served = np.zeros(_MARKS, dtype=np.uint64), 0
 
     def marked() -> Iterator[str]:
+        nonlocal served
         for client in clients:
-            marks[:] += mark(client, marking)
+            if serves(compute, client):
+                marks[:] += mark(client, marking)
+                served += 1
             yield client
 
-    return _Called(*read_roster(compute.study, compute.round, marked()), marks)
+    count, digest = read_roster(compute.study, compute.round, marked())
+    return _Called(count, digest, served, marks)
 
 
 def mark(client: str, marking: bytes) -> Words:
@@ -147,12 +154,12 @@ def mark(client: str, marking: bytes) -> Words:
 def _check_added(record: TaskSum, called: _Called) -> None:
     """The clients that were added are those of the roster, each once."""
     found, rejected = np.split(record.counts, [_MARKS])
-    if record.clients == called.clients and (found == called.marks).all():
+    if record.clients == called.served and (found == called.marks).all():
         return
     why = ", ".join(f"{count} {reason}" for count, reason in zip(rejected, REASONS, strict=True) if count)
     raise RoundRefused(
         "unknown-client",
-        f"roster must hold {called.clients} clients with one good report stored for each, got {record.clients} good "
+        f"roster must hold {called.served} clients with one good report stored for each, got {record.clients} good "
         f"ones (rejected: {why or 'none'}); nothing was released",
     )
 

@@ -1,0 +1,228 @@
+"""Many Computes, of whom each client uses few: additive sharing among k of M, drawn by lot for each client.
+
+A client sends as much as with k Computes, however many there are, and a group that is to read a certain client's words
+has to hold all k of that client's Computes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from math import comb
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.arrays import Words
+from hubbub.errors import RoundRefused, invalid, whole
+from hubbub.protocols import Description, SecureSum, Share, Tally, Trust
+from hubbub.randomness import Randomness
+from hubbub.securesum.additive import Additive, check_computes
+from hubbub.securesum.tally import BLOCK_WORDS, Block, cached_blocks
+from hubbub.securesum.wire.codec import pack
+
+MOST_SEED_BYTES = 200
+_LABEL = b"hubbub subset v1"
+_LONG, _MANY = 256, 4  # rows so long, or with so few to a Compute, are added one by one
+
+
+@dataclass(frozen=True)
+class Subset(SecureSum):
+    """Each client uses `each` of the Computes, and the sums of all M are needed.
+
+    Parameters
+    ----------
+    computes : M, from 2 to 1000.
+    each : k, from 2 to M.
+    seed : public text that decides, together with a client's name, which Computes serve that client.
+
+    A client sends 8 d + 32 (k - 1) bytes, in the forms of additive sharing. Any k - 1 Computes learn nothing. A larger
+    group learns the words of those clients all of whose k Computes belong to it: `exposure` of them are to be expected.
+
+    **Who could steer the draw.** It is a hash of seed and name, so nobody can once both are fixed. Whoever chooses one
+    of them last, knowing the other, can try values until the draw suits: to put one client into the hands of c of the
+    M Computes takes about C(M, k)/C(c, k) tries, 163 for 10 of 50 and k = 3, which is nothing. So
+
+    - the seed stands in the study and is covered by its hash: changed, it is another study;
+    - names must be fixed before the seed, or not be free to choose (a client that picks its own name can only harm
+      itself, but an analyst who hands out names can harm others);
+    - an analyst who picks the seed alone could conspire with Computes. Where that is feared, the seed must contain
+      something that the analyst did not know when names and Computes were fixed, such as a value to which every Compute
+      has contributed, or a public beacon of a later day. `exposure` holds for a seed that no conspirator chose.
+
+    **What the sums tell.** All M sums are published, and a client ties only its own k Computes together. Take away the
+    conspirators: where the others fall into groups that no client ties together, the sums of each group tell the total
+    over that group's clients, which less noise protects than the round's. `vetted` refuses rosters where k - 1 Computes
+    could bring that about. It takes some hundred clients for 50 Computes and k = 3 to be sure.
+    """
+
+    computes: int = 50
+    each: int = 3
+    seed: str = "simulation"
+
+    def __post_init__(self) -> None:
+        check_computes(self.computes)
+        whole("each", self.each, 2, "one Compute alone would see a client's vector", most=self.computes)
+        if not isinstance(self.seed, str) or not 0 < len(self.seed.encode()) <= MOST_SEED_BYTES:
+            raise invalid("seed", f"a text of 1 to {MOST_SEED_BYTES} bytes", repr(self.seed)[:40], "give the study one")
+
+    def recipients(self, client: str) -> tuple[int, ...]:
+        """The k Computes that serve this client: k draws without replacement from SHAKE-128 of seed and name.
+
+        Draw i takes the next 8 bytes as a number x and picks, of the M - i Computes that are left in ascending order,
+        number x (M - i) // 2^64. No Compute is more likely than another by more than a factor 1 + M/2^64.
+        """
+        stream = hashlib.shake_128(pack(_LABEL, self.seed.encode(), client.encode())).digest(8 * self.each)
+        left = list(range(self.computes))
+        drawn = (int.from_bytes(stream[start : start + 8], "big") for start in range(0, len(stream), 8))
+        return tuple(sorted(left.pop(number * len(left) >> 64) for number in drawn))
+
+    def shard(self, words: Words, client: str, randomness: Randomness) -> tuple[Share, ...]:
+        """k shares in the order of the client's Computes."""
+        return self._among.shard(words, client, randomness)
+
+    def vetted(self, clients: Iterable[str]) -> Iterator[str]:
+        """The same clients; RoundRefused where k - 1 Computes could take the total apart.
+
+        Two Computes are neighbours where they have a client in common. Whichever k - 1 are taken away, the others hang
+        together if every two that are not neighbours have k neighbours in common: one of these is left.
+        """
+        common = np.zeros((self.computes, self.computes), dtype=bool)
+        for client in clients:
+            serving = self.recipients(client)
+            common[np.ix_(serving, serving)] = True
+            yield client
+        used = np.flatnonzero(common.diagonal())
+        joined = common[np.ix_(used, used)]
+        between = joined.astype(np.int64)
+        between = between @ between
+        if (~joined & (between < self.each)).any():
+            raise RoundRefused(
+                "loose-computes",
+                f"clients must tie the {self.computes} Computes together, of whom each uses {self.each}, got too few of "
+                "them: sums of some Computes would tell the total over a part; use fewer Computes, or more for each",
+            )
+
+    def forms(self, dimension: int) -> Mapping[int, int]:
+        """Those of additive sharing."""
+        return self._among.forms(dimension)
+
+    def accumulate(self, total: Words, share: Share) -> None:
+        """Add the share's words, expanded from the seed where it is one."""
+        self._among.accumulate(total, share)
+
+    def enough(self, computes: Collection[int]) -> bool:
+        """All M."""
+        return set(computes) == set(range(self.computes))
+
+    def unshard(self, sums: Mapping[int, Words]) -> Words:
+        """Add up all sums: the masks cancel exactly."""
+        return self._among.unshard(sums)
+
+    def trust(self) -> Trust:
+        """One honest Compute among those of each client is enough."""
+        return Trust(
+            self.computes, self.each - 1,
+            f"of the {self.each} Computes that serve a client, drawn by lot from {self.computes}, at least one does "
+            "not show what it holds to the others",
+        )  # fmt: skip
+
+    def exposure(self, conspiring: int, clients: int) -> float:
+        """How many of so many clients are expected to have all their k Computes among so many that conspire."""
+        return expected_exposure(self.computes, self.each, conspiring, clients)
+
+    def tally(self, dimension: int, randomness: Randomness) -> Tally:
+        """Masks of many clients at once, in blocks that stay in the cache."""
+        return SubsetTally(self.computes, self.each, dimension, randomness)
+
+    def describe(self) -> dict[str, object]:
+        """Name, numbers and seed, for the study."""
+        return {"scheme": "subset", "computes": self.computes, "each": self.each, "seed": self.seed}
+
+    @classmethod
+    def of(cls, description: Description) -> Self:
+        """From its description."""
+        return cls(description["computes"], description["each"], description["seed"])
+
+    @property
+    def _among(self) -> Additive:
+        return Additive(self.each)
+
+
+class SubsetTally(Tally):
+    """Every client of a simulation draws its k Computes and its k - 1 masks; each Compute adds up what it is sent.
+
+    Clients have no names here, so their Computes are drawn from the stream and not by the hash: with the same law.
+    """
+
+    def __init__(self, computes: int, each: int, dimension: int, randomness: Randomness) -> None:
+        self._totals = np.zeros((computes, dimension), dtype=np.uint64)
+        self._each, self.randomness = each, randomness
+
+    @property
+    def sums(self) -> Words:
+        """(Computes, dimension)."""
+        return self._totals
+
+    def blocks(self, clients: int) -> Iterator[Block]:
+        """Clients with all their words, as many as fit into the cache."""
+        size = self._totals.shape[1]
+        yield from cached_blocks(clients, size, max(BLOCK_WORDS, size), wide=size)
+
+    def add(self, words: Words, columns: slice) -> None:
+        """Share out some clients' words; consumes (overwrites) the array."""
+        serving = drawn_computes(words.shape[0], self._totals.shape[0], self._each, self.randomness)
+        mask = np.empty_like(words)
+        for computes in serving[1:]:
+            self.randomness.fill_words(mask)
+            words -= mask
+            add_rows_to(self._totals, computes, mask)
+        add_rows_to(self._totals, serving[0], words)
+
+
+def drawn_computes(clients: int, computes: int, each: int, randomness: Randomness) -> NDArray[np.intp]:
+    """(each, clients): for each client that many different Computes, in random order. For simulations.
+
+    As in `Subset.recipients`, with numbers of 32 bits: each Compute is as likely as another up to a factor 1 + M/2^32.
+    """
+    numbers = randomness.words(each * clients).reshape(each, clients) >> np.uint64(32)
+    found = np.empty((each, clients), dtype=np.intp)
+    for place, number in enumerate(numbers):
+        drawn = (number * np.uint64(computes - place) >> np.uint64(32)).astype(np.intp)
+        for earlier in np.sort(found[:place], axis=0):
+            drawn += drawn >= earlier  # the number of a Compute among those left, as a number among all
+        found[place] = drawn
+    return found
+
+
+def add_rows_to(totals: Words, places: NDArray[np.intp], rows: Words) -> None:
+    """Add each row to the total at its place: one by one where rows are long, sorted by place where they are short."""
+    if rows.shape[1] >= _LONG or rows.shape[0] < _MANY * totals.shape[0]:
+        for place, row in zip(places.tolist(), rows, strict=True):
+            totals[place] += row
+        return
+    order = np.argsort(places, kind="stable")
+    found, starts = np.unique(places[order], return_index=True)
+    totals[found] += np.add.reduceat(rows[order], starts, axis=0)
+
+
+def expected_exposure(computes: int, each: int, conspiring: int, clients: int) -> float:
+    """clients C(c, k)/C(M, k): the expected number of clients all of whose k Computes are among c of the M."""
+    whole("conspiring", conspiring, 0, "of the Computes", most=computes)
+    whole("clients", clients, 0, "say how many there are")
+    return clients * (comb(conspiring, each) / comb(computes, each))
+
+
+def smallest_k(computes: int, conspiring: int, clients: int, risk: float) -> int:
+    """The smallest k with which the expected number of exposed clients is at most `risk`.
+
+    `conspiring` of the `computes` may pool what they hold. The chance that any client at all is exposed is then at most
+    `risk`, too. InvalidInput where all Computes conspire, as nothing helps then.
+    """
+    check_computes(computes)
+    whole("conspiring", conspiring, 0, "at least one Compute must be honest", most=computes - 1)
+    if not risk > 0:
+        raise invalid("risk", "a number of clients above 0", risk, "give for example 0.01")
+    return next(k for k in range(2, computes + 1) if expected_exposure(computes, k, conspiring, clients) <= risk)

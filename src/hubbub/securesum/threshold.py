@@ -1,0 +1,59 @@
+"""What the schemes have in common in which any t of the M Computes are enough."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from hubbub.errors import CannotCombine, whole
+from hubbub.protocols import Trust
+
+_COUNTS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+
+
+def check_threshold(threshold: int, computes: int) -> None:
+    """2 <= t <= M, or one line that says so."""
+    whole(
+        "threshold", threshold, 2, "1 would let a single Compute read every vector, more than M nobody", most=computes
+    )
+
+
+def are_enough(found: Collection[int], threshold: int, computes: int) -> bool:
+    """True for t or more different Computes of the M."""
+    return len(set(found)) >= threshold and set(found) <= set(range(computes))
+
+
+def threshold_trust(threshold: int, computes: int) -> Trust:
+    """Any t - 1 learn nothing, any t learn everything."""
+    sentence = f"no {_count(threshold)} of the {_count(computes)} Computes pool what they hold"
+    return Trust(computes, threshold - 1, sentence)
+
+
+def _count(number: int) -> str:
+    return _COUNTS[number] if number < len(_COUNTS) else str(number)
+
+
+def most_named(sums: int, threshold: int) -> int:
+    """How many wrong sums among so many are sure to be named: (n - t)/2, rounded down.
+
+    Two lists of n sums that both fit together have at most t - 1 sums in common, as t give all others. So whatever is
+    at most (n - t)/2 sums away from one list that fits is further away from every other. Up to n - t wrong sums are
+    sure to be noticed.
+    """
+    return (sums - threshold) // 2
+
+
+def sums_differ(wrong: Collection[int], sums: int) -> CannotCombine:
+    """The sums do not fit together, and why: those of `wrong`, or, where that is empty, it cannot be told whose."""
+    if not wrong:
+        return CannotCombine(
+            "sums-differ",
+            f"the sums of {sums} Computes must fit together, got some that differ and too few to tell whose is wrong; "
+            "fetch those of more Computes, or start a new round",
+        )
+    whose = ", ".join(str(number) for number in sorted(wrong))
+    return CannotCombine(
+        "sums-differ",
+        f"the sums of {sums} Computes must fit together, got wrong ones of Compute {whose} (they, or clients that sent "
+        "them something else, do not keep to the protocol); combine the sums of the others",
+        tuple(sorted(wrong)),
+    )
