@@ -23,7 +23,7 @@ from hubbub.privacy import gaussian_round
 from hubbub.protocols import OneByOne, SecureSum, Share, Tally
 from hubbub.randomness import Randomness
 from hubbub.securesum import SECURE_SUMS as REGISTRY
-from hubbub.securesum import Additive, decode_share, encode_share
+from hubbub.securesum import Additive, Replicated, Shamir, Subset, decode_share, encode_share
 from hubbub.statistics import Means
 
 SCHEMES: dict[str, SecureSum] = {
@@ -31,13 +31,30 @@ SCHEMES: dict[str, SecureSum] = {
     "additive, 3 Computes": Additive(3),
     "additive, 10 Computes": Additive(10),
     "additive, 3 Computes, seeds": Additive(3, "seeds"),
+    "replicated, 2 of 3": Replicated(3, 2),
+    "replicated, 3 of 4": Replicated(4, 3),
+    "replicated, 3 of 5": Replicated(5, 3),
+    "replicated, 3 of 3": Replicated(3, 3),
+    "shamir, 2 of 3": Shamir(3, 2),
+    "shamir, 3 of 5": Shamir(5, 3),
+    "shamir, 4 of 4": Shamir(4, 4),
+    "shamir, 7 of 10": Shamir(10, 7),
+    "subset, 2 of 2": Subset(2, 2, "a seed"),
+    "subset, 3 of 6": Subset(6, 3, "a seed"),
+    "subset, 2 of 5": Subset(5, 2, "another seed"),
 }
 DIMENSIONS = (1, 2, 3, 64, 65, 1000)
 CLIENTS = 5
 
 
 def secrets(dimension: int, clients: int = CLIENTS, seed: int = 0) -> np.ndarray:
-    return np.random.default_rng(seed).integers(0, 2**64, size=(clients, dimension), dtype=np.uint64)
+    """Words of any size whose total, read as signed numbers, is within 2^62: two neighbours cancel but for a little."""
+    rng = np.random.default_rng(seed)
+    values = rng.integers(-(2**61), 2**61, size=(clients, dimension), dtype=np.int64)
+    for first in range(0, clients - 1, 2):
+        values[first] = rng.integers(-(2**63) + 2**40, 2**63 - 2**40, size=dimension)
+        values[first + 1] = rng.integers(-(2**40), 2**40, size=dimension) - values[first]
+    return values.view(np.uint64)
 
 
 def sums_of(scheme: SecureSum, words: np.ndarray, randomness: Randomness | None = None) -> list[np.ndarray]:
@@ -45,9 +62,8 @@ def sums_of(scheme: SecureSum, words: np.ndarray, randomness: Randomness | None 
     sums = [scheme.empty(words.shape[1]) for _ in range(scheme.computes)]
     for client, row in enumerate(words):
         shares = scheme.shard(row.copy(), f"client-{client}", randomness or Randomness.system())
-        assert len(shares) == scheme.computes
-        for total, share in zip(sums, shares, strict=True):
-            scheme.accumulate(total, share)
+        for compute, share in zip(scheme.recipients(f"client-{client}"), shares, strict=True):
+            scheme.accumulate(sums[compute], share)
     return sums
 
 
@@ -72,6 +88,22 @@ def sums_of_enough_computes_give_the_exact_total(scheme: SecureSum) -> None:
         assert found
         for subset in found:
             np.testing.assert_array_equal(scheme.unshard({k: sums[k].copy() for k in subset}), total)
+
+
+def a_client_knows_whom_it_sends_to(scheme: SecureSum) -> None:
+    """Different Computes in ascending order, more than may conspire, the same for whoever asks."""
+    again = pickle.loads(pickle.dumps(scheme))
+    for client in [*(f"client-{i}" for i in range(50)), "", "\N{SNOWMAN}"]:
+        found = list(scheme.recipients(client))
+        assert found == sorted(set(found)) == list(again.recipients(client))
+        assert set(found) <= set(range(scheme.computes))
+        assert len(found) > scheme.trust().conspiring
+        assert len(scheme.shard(secrets(3)[0], client, Randomness.system())) == len(found)
+
+
+def a_roster_of_many_clients_passes_as_it_is(scheme: SecureSum) -> None:
+    roster = [f"client-{i}" for i in range(2000)]
+    assert list(scheme.vetted(iter(roster))) == roster
 
 
 def the_words_of_a_client_are_left_alone(scheme: SecureSum) -> None:
@@ -103,10 +135,11 @@ def what_conspirators_see_does_not_depend_on_the_secret(scheme: SecureSum) -> No
     """Of clients who all send zeros, and of clients who all send the same pattern: bytes by two-sample chi-squared.
 
     The bodies of their shares, what each of them adds up, and the sum and the difference of that over the coalition.
+    What two of them hold alike counts once for each client, as it is drawn once.
     """
     plain, marked = np.zeros(20, dtype=np.uint64), np.full(20, 0x0123456789ABCDEF, dtype=np.uint64)
     views = [_views(scheme, secret, seed) for seed, secret in enumerate((plain, marked), 11)]
-    shapes = [[[(share.form, len(share.body)) for share in shares] for shares, _ in view] for view in views]
+    shapes = [[{k: (s.form, len(s.body)) for k, s in shares.items()} for shares, _ in view] for view in views]
     assert shapes[0] == shapes[1], "the form of a share tells nothing"
     for coalition in itertools.combinations(range(scheme.computes), scheme.trust().conspiring):
         seen = [_seen(view, coalition) for view in views]
@@ -114,26 +147,29 @@ def what_conspirators_see_does_not_depend_on_the_secret(scheme: SecureSum) -> No
             assert _same_bytes(one, other) > FALSE_ALARM
 
 
-def _views(scheme: SecureSum, secret: np.ndarray, seed: int) -> list[tuple[list[Share], np.ndarray]]:
-    """For each of 500 clients the shares, and the words that each Compute makes of its own."""
+View = tuple[dict[int, Share], np.ndarray]
+
+
+def _views(scheme: SecureSum, secret: np.ndarray, seed: int) -> list[View]:
+    """For each of 500 clients the shares by Compute, and the words that each Compute makes of its own."""
     randomness, found = Randomness.simulation(seed), []
     for client in range(500):
-        shares = list(scheme.shard(secret.copy(), f"client-{client}", randomness))
-        words = np.stack([scheme.empty(secret.size) for _ in shares])
-        for total, share in zip(words, shares, strict=True):
-            scheme.accumulate(total, share)
-        found.append((shares, words))
+        shares = scheme.shard(secret.copy(), f"client-{client}", randomness)
+        sent = dict(zip(scheme.recipients(f"client-{client}"), shares, strict=True))
+        words = np.stack([scheme.empty(secret.size) for _ in range(scheme.computes)])
+        for compute, share in sent.items():
+            scheme.accumulate(words[compute], share)
+        found.append((sent, words))
     return found
 
 
-def _seen(view: list[tuple[list[Share], np.ndarray]], coalition: tuple[int, ...]) -> list[bytes]:
+def _seen(view: list[View], coalition: tuple[int, ...]) -> list[bytes]:
     words = np.stack([each[list(coalition)] for _, each in view])
     first = words[:, 0]
     rest = words[:, 1:].sum(axis=1, dtype=np.uint64)
-    return [
-        words.tobytes(), (first + rest).tobytes(), (first - rest).tobytes(),
-        b"".join(shares[k].body for shares, _ in view for k in coalition),
-    ]  # fmt: skip
+    bodies = [b"".join(shares[k].body for k in coalition if k in shares) for shares, _ in view]
+    sent = [np.frombuffer(body, dtype="<u8") for body in bodies]
+    return [b"".join(np.unique(one).tobytes() for one in each) for each in (words, first + rest, first - rest, sent)]
 
 
 def _same_bytes(one: bytes, other: bytes) -> float:
@@ -237,6 +273,8 @@ def engines_run_it(scheme: SecureSum) -> None:
 CHECKS: list[Callable[[SecureSum], None]] = [
     it_has_all_members,
     sums_of_enough_computes_give_the_exact_total,
+    a_client_knows_whom_it_sends_to,
+    a_roster_of_many_clients_passes_as_it_is,
     the_words_of_a_client_are_left_alone,
     who_is_enough_is_said_of_every_subset,
     what_conspirators_see_does_not_depend_on_the_secret,

@@ -33,10 +33,13 @@ def reduced(words: Words) -> Words:
 
 
 def subtract_from(total: Words, other: Words) -> None:
-    """Elements minus elements, in place. The others may also be p itself, which stands for zero."""
-    borrow = total < other
+    """Elements minus elements, in place. The others may also be p itself, which stands for zero.
+
+    Where the difference is negative it has wrapped around, and p is added: modulo 2^64, 2^32 - 1 is subtracted.
+    """
+    negative = total < other
     total -= other
-    np.add(total, _P, out=total, where=borrow)
+    total -= negative * _LOW
 
 
 def add_to(total: Words, other: Words) -> None:

@@ -1,8 +1,8 @@
 """Replicated additive sharing: any t of M Computes are enough, any t - 1 learn nothing. For few Computes.
 
-The words are the sum, in Z/2^64, of one piece for each set of t - 1 Computes; all pieces but one are random. The piece
-of a set goes to every Compute outside of it. So t - 1 Computes lack the piece of their own set, without which the others
-are uniform whatever the words; and of any t Computes there is one outside of every set, so together they hold all.
+The words are the sum, in Z/2^64, of one piece for each set of t - 1 Computes, of which all but one are random. The piece
+of a set goes to every Compute outside of it. So t - 1 Computes lack the piece of their own set, and the other pieces are
+uniform whatever the words; and of any t Computes there is one outside of every set, so together they hold all.
 """
 
 from __future__ import annotations

@@ -175,6 +175,7 @@ class ShamirTally(Tally):
     def __init__(self, computes: int, threshold: int, dimension: int, randomness: Randomness) -> None:
         self._totals = np.zeros((computes, dimension), dtype=np.uint64)
         self._differences, self.randomness = threshold - 1, randomness
+        self._room = np.empty(0, dtype=np.uint64)  # scratch, used again for every block
 
     @property
     def sums(self) -> Words:
@@ -188,7 +189,9 @@ class ShamirTally(Tally):
 
     def add(self, words: Words, columns: slice) -> None:
         """Share out some clients' words of these columns."""
-        differences = np.empty((self._differences, *words.shape), dtype=np.uint64)
+        if self._room.size < (size := self._differences * words.size):
+            self._room = np.empty(size, dtype=np.uint64)
+        differences = self._room[:size].reshape(self._differences, *words.shape)
         fill_uniform(differences, self.randomness)
         levels = [of_signed(words), *differences]
         for total in self._totals[:, columns]:

@@ -101,8 +101,8 @@ class Subset(SecureSum):
         if (~joined & (between < self.each)).any():
             raise RoundRefused(
                 "loose-computes",
-                f"clients must tie the {self.computes} Computes together, of whom each uses {self.each}, got too few of "
-                "them: sums of some Computes would tell the total over a part; use fewer Computes, or more for each",
+                f"clients must tie the {self.computes} Computes together, of whom each uses {self.each}, got too few "
+                "clients: sums of some Computes would tell the total over a part; use fewer Computes, or more for each",
             )
 
     def forms(self, dimension: int) -> Mapping[int, int]:
@@ -160,6 +160,7 @@ class SubsetTally(Tally):
     def __init__(self, computes: int, each: int, dimension: int, randomness: Randomness) -> None:
         self._totals = np.zeros((computes, dimension), dtype=np.uint64)
         self._each, self.randomness = each, randomness
+        self._mask = np.empty(0, dtype=np.uint64)  # scratch, used again for every block
 
     @property
     def sums(self) -> Words:
@@ -174,7 +175,9 @@ class SubsetTally(Tally):
     def add(self, words: Words, columns: slice) -> None:
         """Share out some clients' words; consumes (overwrites) the array."""
         serving = drawn_computes(words.shape[0], self._totals.shape[0], self._each, self.randomness)
-        mask = np.empty_like(words)
+        if self._mask.size < words.size:
+            self._mask = np.empty(words.size, dtype=np.uint64)
+        mask = self._mask[: words.size].reshape(words.shape)
         for computes in serving[1:]:
             self.randomness.fill_words(mask)
             words -= mask
@@ -200,8 +203,9 @@ def drawn_computes(clients: int, computes: int, each: int, randomness: Randomnes
 def add_rows_to(totals: Words, places: NDArray[np.intp], rows: Words) -> None:
     """Add each row to the total at its place: one by one where rows are long, sorted by place where they are short."""
     if rows.shape[1] >= _LONG or rows.shape[0] < _MANY * totals.shape[0]:
+        each = list(totals)
         for place, row in zip(places.tolist(), rows, strict=True):
-            totals[place] += row
+            np.add(each[place], row, each[place])
         return
     order = np.argsort(places, kind="stable")
     found, starts = np.unique(places[order], return_index=True)
