@@ -1,0 +1,217 @@
+"""Of many Computes each client uses few: who they are, what a group of them learns, and what their sums tell."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from conftest import FALSE_ALARM
+from hubbub.errors import InvalidInput, RoundRefused
+from hubbub.randomness import Randomness
+from hubbub.securesum import Additive, Subset, smallest_k
+from hubbub.securesum.subset import add_rows_to, drawn_computes
+
+MANY = Subset(50, 3, "a seed")
+
+
+def test_all_sums_together_give_the_exact_total():
+    words = np.random.default_rng(0).integers(0, 2**64, size=(200, 70), dtype=np.uint64)
+    sums = {k: MANY.empty(70) for k in range(50)}
+    for client, row in enumerate(words):
+        shares = MANY.shard(row, f"client-{client}", Randomness.system())
+        assert len(shares) == 3
+        for k, share in zip(MANY.recipients(f"client-{client}"), shares, strict=True):
+            MANY.accumulate(sums[k], share)
+    assert (MANY.unshard(sums) == words.sum(axis=0, dtype=np.uint64)).all()
+    assert MANY.enough(range(50))
+    assert not MANY.enough(range(49))
+
+
+def test_a_client_sends_what_it_would_send_to_k_computes():
+    words = np.arange(100, dtype=np.uint64)
+    sizes = [[len(s.body) for s in scheme.shard(words, "a", Randomness.system())] for scheme in (MANY, Additive(3))]
+    assert sorted(sizes[0]) == sorted(sizes[1]) == [32, 32, 800]
+    assert MANY.forms(100) == Additive(3).forms(100)
+
+
+def test_the_draw_is_the_same_everywhere():
+    """Pinned: a change would send clients of a running study to other Computes."""
+    assert MANY.recipients("client-1") == (20, 25, 41)
+    assert MANY.recipients("\N{SNOWMAN}") == Subset(50, 3, "a seed").recipients("\N{SNOWMAN}")
+    assert MANY.recipients("client-1") != Subset(50, 3, "another seed").recipients("client-1")
+    assert Subset(4, 4, "x").recipients("whoever") == (0, 1, 2, 3)
+    assert Subset(50, 3, "ab").recipients("c") != Subset(50, 3, "a").recipients("bc")
+
+
+def test_every_set_of_computes_is_equally_likely():
+    """20000 names among the 20 sets of 3 of 6, by the hash and in a simulation: chi-squared, FALSE_ALARM each."""
+    sets = list(combinations(range(6), 3))
+    scheme, drawn = Subset(6, 3, "a seed"), drawn_computes(20_000, 6, 3, Randomness.simulation(4))
+    hashed = [sets.index(scheme.recipients(f"client-{i}")) for i in range(20_000)]
+    simulated = [sets.index(tuple(sorted(each))) for each in drawn.T.tolist()]
+    for found in (hashed, simulated):
+        assert stats.chisquare(np.bincount(found, minlength=20)).pvalue > FALSE_ALARM
+    for place in drawn:
+        assert stats.chisquare(np.bincount(place, minlength=6)).pvalue > FALSE_ALARM
+
+
+# ------------------------------------------------------------------------------------------------------- exposure
+
+
+@pytest.mark.parametrize("conspiring", [5, 10, 20])
+def test_the_predicted_number_of_exposed_clients_is_what_is_counted(conspiring: int):
+    """N = 100000 clients, 50 Computes, k = 3: a binomial count, within its FALSE_ALARM interval."""
+    clients, group = 100_000, set(range(conspiring))
+    counted = sum(group.issuperset(recipients) for recipients in map(MANY.recipients, NAMES))
+    expected = MANY.exposure(conspiring, clients)
+    assert expected == pytest.approx(
+        clients * conspiring * (conspiring - 1) * (conspiring - 2) / (50 * 49 * 48), rel=1e-12
+    )
+    low, high = stats.binom(clients, expected / clients).interval(1 - FALSE_ALARM)
+    assert low <= counted <= high
+
+
+NAMES = [f"client-{number}" for number in range(100_000)]
+
+
+def test_fewer_than_k_conspirators_expose_nobody_and_all_expose_everybody():
+    assert MANY.exposure(2, 10**9) == 0
+    assert MANY.exposure(50, 1234) == 1234
+    for wrong in (-1, 51, 2.5):
+        with pytest.raises(InvalidInput, match="conspiring must be a whole number in 0..50"):
+            MANY.exposure(wrong, 10)
+
+
+def test_the_smallest_k_meets_the_risk_and_no_smaller_one_does():
+    for computes, conspiring, clients, risk in (
+        (50, 10, 10**5, 1.0),
+        (50, 25, 10**6, 0.01),
+        (5, 4, 10, 0.5),
+        (9, 1, 10, 1),
+    ):
+        k = smallest_k(computes, conspiring, clients, risk)
+        assert Subset(computes, k, "s").exposure(conspiring, clients) <= risk
+        assert k == 2 or Subset(computes, k - 1, "s").exposure(conspiring, clients) > risk
+    assert smallest_k(50, 10, 10**5, 1.0) == 7
+    with pytest.raises(InvalidInput, match="conspiring must be a whole number in 0..49, got conspiring=50"):
+        smallest_k(50, 50, 10, 0.1)
+    with pytest.raises(InvalidInput, match="risk must be a number of clients above 0"):
+        smallest_k(50, 5, 10, 0.0)
+
+
+# ---------------------------------------------------------------------------------------- what the sums would tell
+
+
+def names_for(scheme: Subset, *wanted: tuple[int, ...]) -> list[str]:
+    """Clients that these Computes serve."""
+    found = []
+    for serving in wanted:
+        names = (f"{serving}-{i}" for i in range(100_000))
+        found.append(next(name for name in names if scheme.recipients(name) == serving))
+    return found
+
+
+def test_sums_over_clients_that_nobody_ties_together_tell_parts_of_the_total():
+    """The attack that `vetted` is there for: Computes 0 and 1 share their clients, and so do 2 and 3."""
+    scheme = Subset(4, 2, "a seed")
+    roster = names_for(scheme, (0, 1), (2, 3))
+    sums = {k: scheme.empty(1) for k in range(4)}
+    for name, word in zip(roster, (7, 100), strict=True):
+        for k, share in zip(
+            scheme.recipients(name),
+            scheme.shard(np.array([word], dtype=np.uint64), name, Randomness.system()),
+            strict=True,
+        ):
+            scheme.accumulate(sums[k], share)
+    assert (sums[0] + sums[1]).tolist() == [7], "one client's words, from published sums alone"
+    with pytest.raises(RoundRefused) as caught:
+        list(scheme.vetted(roster))
+    assert caught.value.reason == "loose-computes"
+
+
+def test_one_conspirator_could_cut_a_chain():
+    """Clients at (0, 1) and (1, 2): the sums tell the total alone, but not to Compute 1, which k - 1 = 1 may be."""
+    scheme = Subset(3, 2, "a seed")
+    with pytest.raises(RoundRefused):
+        list(scheme.vetted(names_for(scheme, (0, 1), (1, 2))))
+    whole = names_for(scheme, (0, 1), (1, 2), (0, 2))
+    assert list(scheme.vetted(whole)) == whole
+    assert list(scheme.vetted(whole[:1])) == whole[:1], "a Compute without clients is tied to nobody, and tells nothing"
+
+
+@pytest.mark.parametrize(("computes", "each"), [(5, 2), (6, 3), (8, 3), (7, 2)])
+def test_a_roster_that_passes_holds_together_whoever_conspires(computes: int, each: int):
+    """Random rosters of all lengths, and every group of k - 1: what is left is connected where `vetted` says so."""
+    scheme, passed, refused = Subset(computes, each, "another seed"), 0, 0
+    for trial in range(300):
+        roster = [f"{trial}-{i}" for i in range(1 + trial % 30)]
+        try:
+            assert list(scheme.vetted(roster)) == roster
+        except RoundRefused:
+            refused += 1
+            continue
+        passed += 1
+        for gone in combinations(range(computes), each - 1):
+            assert connected([set(scheme.recipients(name)) - set(gone) for name in roster])
+    assert passed > 20
+    assert refused > 20
+
+
+def connected(groups: list[set[int]]) -> bool:
+    """True where these sets hang together."""
+    reached, rest = set(groups[0]), groups[1:]
+    while touching := [group for group in rest if group & reached]:
+        reached = reached.union(*touching)
+        rest = [group for group in rest if group not in touching]
+    return not rest
+
+
+def test_some_hundred_clients_tie_fifty_computes_together():
+    assert list(MANY.vetted(NAMES[:600])) == NAMES[:600]
+    with pytest.raises(RoundRefused, match="clients must tie the 50 Computes together.*use fewer Computes, or more"):
+        list(MANY.vetted(NAMES[:30]))
+
+
+# ------------------------------------------------------------------------------------------------------ simulation
+
+
+@pytest.mark.parametrize(("clients", "dimension"), [(3, 3), (400, 5), (400, 300), (40, 5), (2, 70_000)])
+def test_a_simulation_adds_every_client_once(clients: int, dimension: int):
+    words = np.random.default_rng(1).integers(0, 2**64, size=(clients, dimension), dtype=np.uint64)
+    tally = MANY.tally(dimension, Randomness.system())
+    for rows, columns in tally.blocks(clients):
+        assert columns == slice(0, dimension), "a client's Computes are drawn once, for all its words"
+        tally.add(words[rows, columns].copy(), columns)
+    assert (MANY.unshard(dict(enumerate(tally.sums))) == words.sum(axis=0, dtype=np.uint64)).all()
+
+
+@pytest.mark.parametrize("dimension", [3, 300])
+@pytest.mark.parametrize("rows", [1, 5, 500])
+def test_rows_go_to_their_places(rows: int, dimension: int):
+    rng = np.random.default_rng(2)
+    words, places = rng.integers(0, 2**64, size=(rows, dimension), dtype=np.uint64), rng.integers(0, 7, rows)
+    totals, expected = np.ones((7, dimension), dtype=np.uint64), np.ones((7, dimension), dtype=np.uint64)
+    add_rows_to(totals, places, words)
+    for place, row in zip(places, words, strict=True):
+        expected[place] += row
+    assert (totals == expected).all()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((3, 4, "s"), "each must be a whole number in 2..3, got each=4"),
+        ((3, 1, "s"), "each must be a whole number in 2..3, got each=1"),
+        ((1, 2, "s"), "computes must be a whole number in 2..1000"),
+        ((3, 2, ""), "seed must be a text of 1 to 200 bytes, got seed=''"),
+        ((3, 2, "x" * 201), "seed must be a text of 1 to 200 bytes"),
+        ((3, 2, 7), "seed must be a text of 1 to 200 bytes, got seed=7"),
+    ],
+)
+def test_bad_input_is_one_line(arguments: tuple[int, int, str], message: str):
+    with pytest.raises(InvalidInput, match=message) as caught:
+        Subset(*arguments)
+    assert "\n" not in str(caught.value)
