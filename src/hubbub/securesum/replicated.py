@@ -1,8 +1,8 @@
 """Replicated additive sharing: any t of M Computes are enough, any t - 1 learn nothing. For few Computes.
 
-The words are the sum, in Z/2^64, of one piece for each set of t - 1 Computes, of which all but one are random. The piece
-of a set goes to every Compute outside of it. So t - 1 Computes lack the piece of their own set, and the other pieces are
-uniform whatever the words; and of any t Computes there is one outside of every set, so together they hold all.
+The words are the sum, in Z/2^64, of one piece for each set of t - 1 Computes, all but one of them random. The piece of a
+set goes to every Compute outside of it. So t - 1 Computes lack the piece of their own set, and the others are uniform
+whatever the words. Of any t Computes there is one outside of every set, so together they hold all pieces.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from hubbub.protocols import Description, SecureSum, Share, Tally, Trust
 from hubbub.randomness import Randomness
 from hubbub.securesum.additive import check_computes, long_share_at
 from hubbub.securesum.seeds import GENERATORS, SEED_BYTES, expand_seed, fresh_seeds, generator_for
-from hubbub.securesum.tally import AdditiveTally
+from hubbub.securesum.tally import AdditiveTally, Block
 from hubbub.securesum.threshold import are_enough, check_threshold, most_named, sums_differ, threshold_trust
 
 MOST_PIECES = 120
@@ -173,18 +173,28 @@ class Replicated(SecureSum):
         return comb(self.computes - 1, self.threshold - 1)
 
 
-class ReplicatedTally(AdditiveTally):
+class ReplicatedTally(Tally):
     """Every client's pieces are drawn and subtracted; each is added up once for all Computes that are sent it."""
 
     def __init__(self, computes: int, threshold: int, dimension: int, randomness: Randomness) -> None:
-        super().__init__(comb(computes, threshold - 1), dimension, randomness)
+        self.randomness = randomness
+        self._pieces = AdditiveTally(comb(computes, threshold - 1), dimension, randomness)
         self._held = np.array(held_by(computes, threshold))
 
     @property
     def sums(self) -> Words:
         """(Computes, pieces that each holds times dimension)."""
-        found: Words = self._totals[self._held].reshape(len(self._held), -1)
+        found: Words = self._pieces.sums[self._held].reshape(len(self._held), -1)
         return found
+
+    def blocks(self, clients: int) -> Iterator[Block]:
+        """Those of additive sharing."""
+        return self._pieces.blocks(clients)
+
+    def add(self, words: Words, columns: slice) -> None:
+        """Share out some clients' words of these columns; consumes (overwrites) the array."""
+        self._pieces.randomness = self.randomness
+        self._pieces.add(words, columns)
 
 
 @lru_cache(maxsize=64)

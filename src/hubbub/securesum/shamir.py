@@ -173,19 +173,14 @@ class ShamirTally(Tally):
     """
 
     def __init__(self, computes: int, threshold: int, dimension: int, randomness: Randomness) -> None:
-        self._totals = np.zeros((computes, dimension), dtype=np.uint64)
+        self.sums = np.zeros((computes, dimension), dtype=np.uint64)
         self._differences, self.randomness = threshold - 1, randomness
         self._room = np.empty(0, dtype=np.uint64)  # scratch, used again for every block
-
-    @property
-    def sums(self) -> Words:
-        """(Computes, dimension), elements of the field."""
-        return self._totals
 
     def blocks(self, clients: int) -> Iterator[Block]:
         """Parts of a (clients, d) array that fit into the cache together with the differences."""
         size = max(BLOCK_WORDS // (self._differences + 2), 1)
-        yield from cached_blocks(clients, self._totals.shape[1], size)
+        yield from cached_blocks(clients, self.sums.shape[1], size)
 
     def add(self, words: Words, columns: slice) -> None:
         """Share out some clients' words of these columns."""
@@ -194,7 +189,7 @@ class ShamirTally(Tally):
         differences = self._room[:size].reshape(self._differences, *words.shape)
         fill_uniform(differences, self.randomness)
         levels = [of_signed(words), *differences]
-        for total in self._totals[:, columns]:
+        for total in self.sums[:, columns]:
             for value, difference in pairwise(levels):
                 subtract_from(value, difference)
             add_to(total, sum_of_rows(levels[0]))

@@ -158,31 +158,26 @@ class SubsetTally(Tally):
     """
 
     def __init__(self, computes: int, each: int, dimension: int, randomness: Randomness) -> None:
-        self._totals = np.zeros((computes, dimension), dtype=np.uint64)
+        self.sums = np.zeros((computes, dimension), dtype=np.uint64)
         self._each, self.randomness = each, randomness
         self._mask = np.empty(0, dtype=np.uint64)  # scratch, used again for every block
 
-    @property
-    def sums(self) -> Words:
-        """(Computes, dimension)."""
-        return self._totals
-
     def blocks(self, clients: int) -> Iterator[Block]:
         """Clients with all their words, as many as fit into the cache."""
-        size = self._totals.shape[1]
+        size = self.sums.shape[1]
         yield from cached_blocks(clients, size, max(BLOCK_WORDS, size), wide=size)
 
     def add(self, words: Words, columns: slice) -> None:
         """Share out some clients' words; consumes (overwrites) the array."""
-        serving = drawn_computes(words.shape[0], self._totals.shape[0], self._each, self.randomness)
+        serving = drawn_computes(words.shape[0], self.sums.shape[0], self._each, self.randomness)
         if self._mask.size < words.size:
             self._mask = np.empty(words.size, dtype=np.uint64)
         mask = self._mask[: words.size].reshape(words.shape)
         for computes in serving[1:]:
             self.randomness.fill_words(mask)
             words -= mask
-            add_rows_to(self._totals, computes, mask)
-        add_rows_to(self._totals, serving[0], words)
+            add_rows_to(self.sums, computes, mask)
+        add_rows_to(self.sums, serving[0], words)
 
 
 def drawn_computes(clients: int, computes: int, each: int, randomness: Randomness) -> NDArray[np.intp]:

@@ -32,7 +32,7 @@ class AdditiveTally(Tally):
     seeds; `auto` is raw, since within one machine no byte is saved by a seed (docs/decisions/0003)."""
 
     def __init__(self, computes: int, dimension: int, randomness: Randomness, masks: Masks = "auto") -> None:
-        self._totals = np.zeros((computes, dimension), dtype=np.uint64)
+        self.sums = np.zeros((computes, dimension), dtype=np.uint64)
         self.seeds = check_masks(masks) == "seeds"
         self._generator = generator_for(dimension)
         self.randomness = randomness
@@ -40,14 +40,9 @@ class AdditiveTally(Tally):
         self._mask = np.empty(0, dtype=np.uint64)  # scratch, used again for every block
         self._turn = 0
 
-    @property
-    def sums(self) -> Words:
-        """(Computes, dimension)."""
-        return self._totals
-
     def blocks(self, clients: int) -> Iterator[Block]:
         """Parts of a (clients, d) array that fit into the cache; all of it where seeds are expanded, row by row."""
-        d = self._totals.shape[1]
+        d = self.sums.shape[1]
         if self.seeds:
             yield slice(0, clients), slice(0, d)
         else:
@@ -58,11 +53,11 @@ class AdditiveTally(Tally):
 
         Which Compute gets the masked vectors changes from call to call.
         """
-        M = self._totals.shape[0]
+        M = self.sums.shape[0]
         share = self._share_seeds if self.seeds else self._share_masks
         for k in range(1, M):
-            share(words, self._totals[(self._turn + k) % M, columns])
-        add_rows(words, self._totals[self._turn % M, columns])
+            share(words, self.sums[(self._turn + k) % M, columns])
+        add_rows(words, self.sums[self._turn % M, columns])
         self._turn += 1
 
     def _share_masks(self, words: Words, total: Words) -> None:

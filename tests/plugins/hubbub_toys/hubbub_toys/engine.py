@@ -38,8 +38,9 @@ class ToyLoop(Engine):
             vectors, found = vectors_of(plan, row[None], self._randomness)
             outside += [number] * found.number
             words = plan.noise.noisy_words(vectors, self._randomness)[0]
-            for total, share in zip(sums, scheme.shard(words, f"client-{number}", self._randomness), strict=True):
-                scheme.accumulate(total, share)
+            shares = scheme.shard(words, f"client-{number}", self._randomness)
+            for compute, share in zip(scheme.recipients(f"client-{number}"), shares, strict=True):
+                scheme.accumulate(sums[compute], share)
         warn_outside("rows", plan.statistic, len(outside), rows.shape[0], outside[0] if outside else None)
         return decode_release(
             plan,
