@@ -249,13 +249,10 @@ class Share:
 class Tally(Protocol):
     """The sums of all Computes while many clients share out their words, where one machine simulates them all."""
 
+    sums: Words
+    """(Computes, length of a sum)."""
     randomness: Randomness
     """Where masks come from. A worker process gives every slice of clients a stream of its own here."""
-
-    @property
-    def sums(self) -> Words:
-        """(Computes, length of a sum): what each has added up so far."""
-        ...
 
     def blocks(self, clients: int) -> Iterator[tuple[slice, slice]]:
         """Parts of a (clients, d) array to be made and added one after the other, so that each stays in the cache."""

@@ -1,7 +1,7 @@
 """Replicated additive sharing: any t of M Computes are enough, any t - 1 learn nothing. For few Computes.
 
-The words are the sum, in Z/2^64, of one piece for each set of t - 1 Computes, all but one of them random. The piece of a
-set goes to every Compute outside of it. So t - 1 Computes lack the piece of their own set, and the others are uniform
+The words are the sum, in Z/2^64, of one piece for each set of t - 1 Computes, all but one of them random. The piece of
+a set goes to every Compute outside of it. So t - 1 Computes lack the piece of their own set, and the others are uniform
 whatever the words. Of any t Computes there is one outside of every set, so together they hold all pieces.
 """
 
@@ -174,18 +174,16 @@ class Replicated(SecureSum):
 
 
 class ReplicatedTally(Tally):
-    """Every client's pieces are drawn and subtracted; each is added up once for all Computes that are sent it."""
+    """Every client's pieces are drawn and subtracted, and all Computes that are sent a piece add it up.
+
+    Since they would all add up the same words, that is done once for the clients of a block.
+    """
 
     def __init__(self, computes: int, threshold: int, dimension: int, randomness: Randomness) -> None:
         self.randomness = randomness
         self._pieces = AdditiveTally(comb(computes, threshold - 1), dimension, randomness)
         self._held = np.array(held_by(computes, threshold))
-
-    @property
-    def sums(self) -> Words:
-        """(Computes, pieces that each holds times dimension)."""
-        found: Words = self._pieces.sums[self._held].reshape(len(self._held), -1)
-        return found
+        self.sums = np.zeros((computes, self._held.shape[1] * dimension), dtype=np.uint64)
 
     def blocks(self, clients: int) -> Iterator[Block]:
         """Those of additive sharing."""
@@ -193,8 +191,11 @@ class ReplicatedTally(Tally):
 
     def add(self, words: Words, columns: slice) -> None:
         """Share out some clients' words of these columns; consumes (overwrites) the array."""
+        pieces = self._pieces.sums[:, columns]
+        pieces[:] = 0
         self._pieces.randomness = self.randomness
         self._pieces.add(words, columns)
+        self.sums.reshape(*self._held.shape, -1)[:, :, columns] += pieces[self._held]
 
 
 @lru_cache(maxsize=64)
