@@ -291,10 +291,11 @@ class SecureSum(Protocol):
         """One share for each of the client's recipients, in their order. The name may decide whose is the longest."""
         ...
 
-    def vetted(self, clients: Iterable[str]) -> Iterator[str]:
+    def vetted(self, clients: Iterable[str], colluding: int = 0) -> Iterator[str]:
         """The same clients. Once all have passed, RoundRefused where sums over them would tell more than the total.
 
-        By default all is well: where every client sends to every Compute, the sums tell the total alone.
+        Those who must not learn more are any `trust().conspiring` Computes together with so many `colluding` clients of
+        the roster. By default all is well: where every client sends to every Compute, the sums tell the total alone.
         """
         return iter(clients)
 

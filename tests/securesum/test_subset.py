@@ -142,22 +142,44 @@ def test_one_conspirator_could_cut_a_chain():
     assert list(scheme.vetted(whole[:1])) == whole[:1], "a Compute without clients is tied to nobody, and tells nothing"
 
 
-@pytest.mark.parametrize(("computes", "each"), [(5, 2), (6, 3), (8, 3), (7, 2)])
-def test_a_roster_that_passes_holds_together_whoever_conspires(computes: int, each: int):
-    """Random rosters of all lengths, and every group of k - 1: what is left is connected where `vetted` says so."""
+def test_colluding_clients_tie_nothing():
+    """A triangle of one client each: whoever knows the shares of one has a chain before them, and cuts it."""
+    scheme = Subset(3, 2, "a seed")
+    triangle = names_for(scheme, (0, 1), (1, 2), (0, 2))
+    assert list(scheme.vetted(triangle)) == triangle
+    with pytest.raises(RoundRefused):
+        list(scheme.vetted(triangle, 1))
+    twice = [name for i in range(200) if scheme.recipients(name := f"again-{i}")]
+    assert list(scheme.vetted(twice, 40)) == twice
+    with pytest.raises(RoundRefused):
+        list(scheme.vetted(twice, 100))
+
+
+@pytest.mark.parametrize("colluding", [0, 1, 2])
+@pytest.mark.parametrize(("computes", "each"), [(5, 2), (6, 3), (8, 3), (7, 2), (6, 4)])
+def test_a_roster_that_passes_holds_together_whoever_conspires(computes: int, each: int, colluding: int):
+    """Random rosters of all lengths, and every group of k - 1: what is left is connected where `vetted` says so.
+
+    Colluding clients are taken away at random, and those of one Compute first.
+    """
     scheme, passed, refused = Subset(computes, each, "another seed"), 0, 0
-    for trial in range(300):
-        roster = [f"{trial}-{i}" for i in range(1 + trial % 30)]
+    rng = np.random.default_rng(0)
+    for trial in range(200):
+        roster = [f"{trial}-{i}" for i in range(1 + trial % 40)]
         try:
-            assert list(scheme.vetted(roster)) == roster
+            assert list(scheme.vetted(roster, colluding)) == roster
         except RoundRefused:
             refused += 1
             continue
         passed += 1
+        groups = [set(scheme.recipients(name)) for name in roster]
+        rarest = min(range(computes), key=lambda k: sum(k in group for group in groups))
         for gone in combinations(range(computes), each - 1):
-            assert connected([set(scheme.recipients(name)) - set(gone) for name in roster])
-    assert passed > 20
-    assert refused > 20
+            targets = sorted(groups, key=lambda group: (rarest not in group, len(group - set(gone))))
+            for left in (targets[colluding:], [groups[i] for i in rng.permutation(len(groups))[colluding:]]):
+                assert connected([group - set(gone) for group in left if group - set(gone)])
+    assert passed > 10
+    assert refused > 10
 
 
 def connected(groups: list[set[int]]) -> bool:
@@ -169,8 +191,8 @@ def connected(groups: list[set[int]]) -> bool:
     return not rest
 
 
-def test_some_hundred_clients_tie_fifty_computes_together():
-    assert list(MANY.vetted(NAMES[:600])) == NAMES[:600]
+def test_a_few_hundred_clients_tie_fifty_computes_together():
+    assert list(MANY.vetted(NAMES[:400], 1)) == NAMES[:400]
     with pytest.raises(RoundRefused, match="clients must tie the 50 Computes together.*use fewer Computes, or more"):
         list(MANY.vetted(NAMES[:30]))
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple
@@ -216,19 +216,24 @@ def check_roster(study: Study, roster: Roster) -> None:
     check_turnout(study.population, len(set(roster)))
     if len(set(roster)) != len(roster):
         raise _named_twice()
-    deque(study.secure_sum.vetted(roster), maxlen=0)
+    deque(_vetted(study, roster), maxlen=0)
 
 
 def read_roster(study: Study, number: int, clients: Iterable[str]) -> tuple[int, bytes]:
     """The same check for names that come one by one, sorted, and are not kept: how many they are, and their digest."""
     count, last, found = 0, None, _roster_hash(study, number)
-    for client in study.secure_sum.vetted(clients):
+    for client in _vetted(study, clients):
         if client == last:
             raise _named_twice()
         found.update(pack(client.encode()))
         count, last = count + 1, client
     check_turnout(study.population, count)
     return count, found.digest()
+
+
+def _vetted(study: Study, clients: Iterable[str]) -> Iterator[str]:
+    """The clients, in whose sums nobody may find more than the total: not C colluding clients and a curious one."""
+    return study.secure_sum.vetted(clients, study.population.colluders + 1)
 
 
 def _named_twice() -> RoundRefused:

@@ -53,9 +53,10 @@ class Subset(SecureSum):
       has contributed, or a public beacon of a later day. `exposure` holds for a seed that no conspirator chose.
 
     **What the sums tell.** All M sums are published, and a client ties only its own k Computes together. Take away the
-    conspirators: where the others fall into groups that no client ties together, the sums of each group tell the total
-    over that group's clients, which less noise protects than the round's. `vetted` refuses rosters where k - 1 Computes
-    could bring that about. It takes some hundred clients for 50 Computes and k = 3 to be sure.
+    conspiring Computes and the clients that collude with them: where the other Computes fall into groups that no client
+    ties together, the sums of each group tell the total over that group's clients, which less noise protects than the
+    round's. `vetted` refuses rosters where k - 1 Computes could bring that about; for 50 Computes and k = 3 about 400
+    clients pass. A larger group may do so where the Computes outside of it share few clients.
     """
 
     computes: int = 50
@@ -83,22 +84,15 @@ class Subset(SecureSum):
         """k shares in the order of the client's Computes."""
         return self._among.shard(words, client, randomness)
 
-    def vetted(self, clients: Iterable[str]) -> Iterator[str]:
-        """The same clients; RoundRefused where k - 1 Computes could take the total apart.
-
-        Two Computes are neighbours where they have a client in common. Whichever k - 1 are taken away, the others hang
-        together if every two that are not neighbours have k neighbours in common: one of these is left.
-        """
-        common = np.zeros((self.computes, self.computes), dtype=bool)
+    def vetted(self, clients: Iterable[str], colluding: int = 0) -> Iterator[str]:
+        """The same clients; RoundRefused where k - 1 Computes and some colluding clients could take the total apart."""
+        ties = np.zeros((self.computes, self.computes), dtype=np.int64)
         for client in clients:
             serving = self.recipients(client)
-            common[np.ix_(serving, serving)] = True
+            ties[np.ix_(serving, serving)] += 1
             yield client
-        used = np.flatnonzero(common.diagonal())
-        joined = common[np.ix_(used, used)]
-        between = joined.astype(np.int64)
-        between = between @ between
-        if (~joined & (between < self.each)).any():
+        used = np.flatnonzero(ties.diagonal())
+        if not hold_together(ties[np.ix_(used, used)], self.each, colluding):
             raise RoundRefused(
                 "loose-computes",
                 f"clients must tie the {self.computes} Computes together, of whom each uses {self.each}, got too few "
@@ -205,6 +199,24 @@ def add_rows_to(totals: Words, places: NDArray[np.intp], rows: Words) -> None:
     order = np.argsort(places, kind="stable")
     found, starts = np.unique(places[order], return_index=True)
     totals[found] += np.add.reduceat(rows[order], starts, axis=0)
+
+
+def hold_together(ties: NDArray[np.int64], each: int, colluding: int) -> bool:
+    """True where no k - 1 Computes and no so many clients cut the other Computes into groups without common clients.
+
+    `ties` counts the clients that two Computes have in common. From i to j there are ties[i, j] direct ways, and
+    min(ties[i, l], ties[l, j]) by way of each other Compute l. A Compute that is taken away takes those through itself;
+    a client that is taken away takes one at most from each of k - 1 of these numbers, since it uses k Computes. So i and
+    j stay connected if these numbers, but for the k - 1 largest, add up to more than (k - 1) times the colluding clients.
+    """
+    least = (each - 1) * colluding
+    for i, j in np.argwhere(np.triu(ties <= least, 1)).tolist():
+        through = np.minimum(ties[i], ties[j])
+        through[[i, j]] = 0
+        through.sort()
+        if ties[i, j] + through[: 1 - each].sum() <= least:
+            return False
+    return True
 
 
 def expected_exposure(computes: int, each: int, conspiring: int, clients: int) -> float:
