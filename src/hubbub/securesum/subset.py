@@ -206,8 +206,9 @@ def hold_together(ties: NDArray[np.int64], each: int, colluding: int) -> bool:
 
     `ties` counts the clients that two Computes have in common. From i to j there are ties[i, j] direct ways, and
     min(ties[i, l], ties[l, j]) by way of each other Compute l. A Compute that is taken away takes those through itself;
-    a client that is taken away takes one at most from each of k - 1 of these numbers, since it uses k Computes. So i and
-    j stay connected if these numbers, but for the k - 1 largest, add up to more than (k - 1) times the colluding clients.
+    a client that is taken away takes one at most from each of k - 1 of these numbers, since it uses k Computes. So i
+    and j stay connected if the direct ways and those through other Computes, but for the k - 1 with most of them, are
+    more than (k - 1) times the colluding clients.
     """
     least = (each - 1) * colluding
     for i, j in np.argwhere(np.triu(ties <= least, 1)).tolist():
