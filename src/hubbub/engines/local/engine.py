@@ -58,9 +58,10 @@ class LocalEngine(Engine):
 
     Large rounds are shared out by `workers` processes (default: one per core), started at the first such round and
     kept warm. `shares` is "raw" (masks drawn in bulk), "seeds" (expanded by client and Compute, as in a network)
-    or "auto" (raw: in one process no byte is saved). `secure_sum` is the sharing scheme: by default additive sharing
-    among `computes` Computes, which it replaces otherwise (`Replicated`, `Shamir`, `Subset` in `hubbub.securesum`). `mechanism` is the law of the noise of the
-    analyses that run here, or its name ("discrete-gaussian", the default, "discrete-laplace", "skellam" or "gaussian").
+    or "auto" (raw: in one process no byte is saved). `secure_sum` is the sharing scheme, such as `Replicated(3, 2)`: by
+    default additive sharing among `computes` Computes, which it replaces otherwise. `mechanism` is the law of the noise
+    of the analyses that run here, or its name ("discrete-gaussian", the default, "discrete-laplace", "skellam" or
+    "gaussian").
     `tick` is called with the number of clients just added.
     """
 
