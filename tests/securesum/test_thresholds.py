@@ -13,7 +13,7 @@ from scipy import stats
 from conftest import FALSE_ALARM
 from hubbub.errors import CannotCombine, InvalidInput
 from hubbub.randomness import Randomness
-from hubbub.securesum import Replicated, Shamir, shamir
+from hubbub.securesum import Additive, Replicated, Shamir, shamir
 from hubbub.securesum.field import LARGEST, PRIME, weights
 from hubbub.securesum.replicated import MOST_PIECES, held_by
 from hubbub.securesum.shamir import VALUES, elements
@@ -320,3 +320,4 @@ def test_the_trust_is_said_exactly():
     assert Shamir(5, 3).trust().sentence == "no three of the five Computes pool what they hold"
     assert Shamir(100, 40).trust().sentence == "no 40 of the 100 Computes pool what they hold"
     assert Shamir(100, 40).trust().conspiring == 39
+    assert Shamir(3, 3).trust() == Replicated(3, 3).trust() == Additive(3).trust()

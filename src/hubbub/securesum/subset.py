@@ -148,7 +148,8 @@ class Subset(SecureSum):
 class SubsetTally(Tally):
     """Every client of a simulation draws its k Computes and its k - 1 masks; each Compute adds up what it is sent.
 
-    Clients have no names here, so their Computes are drawn from the stream and not by the hash: with the same law.
+    Clients have no names here, so their Computes are drawn from the stream and not by the hash: with the same law. No
+    sum leaves the machine, so there is no roster to be vetted; where the roles themselves run (`seal=True`) there is.
     """
 
     def __init__(self, computes: int, each: int, dimension: int, randomness: Randomness) -> None:
@@ -163,15 +164,16 @@ class SubsetTally(Tally):
 
     def add(self, words: Words, columns: slice) -> None:
         """Share out some clients' words; consumes (overwrites) the array."""
-        serving = drawn_computes(words.shape[0], self.sums.shape[0], self._each, self.randomness)
+        totals = self.sums[:, columns]
+        serving = drawn_computes(words.shape[0], totals.shape[0], self._each, self.randomness)
         if self._mask.size < words.size:
             self._mask = np.empty(words.size, dtype=np.uint64)
         mask = self._mask[: words.size].reshape(words.shape)
         for computes in serving[1:]:
             self.randomness.fill_words(mask)
             words -= mask
-            add_rows_to(self.sums, computes, mask)
-        add_rows_to(self.sums, serving[0], words)
+            add_rows_to(totals, computes, mask)
+        add_rows_to(totals, serving[0], words)
 
 
 def drawn_computes(clients: int, computes: int, each: int, randomness: Randomness) -> NDArray[np.intp]:

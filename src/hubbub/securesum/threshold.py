@@ -24,7 +24,10 @@ def are_enough(found: Collection[int], threshold: int, computes: int) -> bool:
 
 def threshold_trust(threshold: int, computes: int) -> Trust:
     """Any t - 1 learn nothing, any t learn everything."""
-    sentence = f"no {_count(threshold)} of the {_count(computes)} Computes pool what they hold"
+    if threshold == computes:
+        sentence = f"at least one of the {computes} Computes does not show what it holds to the others"
+    else:
+        sentence = f"no {_count(threshold)} of the {_count(computes)} Computes pool what they hold"
     return Trust(computes, threshold - 1, sentence)
 
 
