@@ -51,10 +51,12 @@ def simulate(rng: np.random.Generator, shape: Released, models: list[list[int]] 
     q = S @ beta + np.sqrt(s2[0]) * np.linalg.cholesky(S) @ rng.standard_normal(p)
     yy = q @ np.linalg.solve(S, q) + s2[0] * rng.chisquare(n - p)
     noise, weight = shape.noise_std, shape.ball.weight
+    k = shape.shape
+    loud = np.ones((p + 2, p + 2)) if k is None else np.sqrt(rng.gamma(k, 1 / k, (p + 2, p + 2)))
     sums = Gram(
-        S + noise * symmetric(rng, p),
-        q + noise / weight / np.sqrt(2) * rng.standard_normal(p),
-        float(yy + noise / weight**2 * rng.standard_normal()),
+        S + noise * symmetric(rng, p) * (np.triu(loud) + np.triu(loud, 1).T)[:p, :p],
+        q + noise / weight / np.sqrt(2) * rng.standard_normal(p) * loud[p, :p],
+        float(yy + noise / weight**2 * rng.standard_normal() * loud[-1, -1]),
     )
     residual = s2[0] / shape.shortening(S[None])[0]
     return replace(shape, sums=sums), beta, residual, model
