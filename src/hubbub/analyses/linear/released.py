@@ -29,7 +29,7 @@ class Released:
     """Of the features, then the target."""
     intercept: bool
     shape: float | None = None
-    """Of the noise (`NoiseLaw.shape`): 1 for Laplace noise, more where there were more shares, None for normal noise."""
+    """Of the noise (`NoiseLaw.shape`): 1 for Laplace noise, more where it has more shares, None for normal noise."""
 
     @property
     def features(self) -> int:

@@ -12,9 +12,7 @@ from hubbub.analyses.linear.released import Released
 from hubbub.analyses.linear.sampler.state import Variances
 from hubbub.analyses.linear.tuning import TUNING
 from hubbub.arrays import Floats
-
-
-NEARLY_NORMAL = 1e4  # shape of the variances' law from which on they are taken as fixed: they vary by 1 %
+from hubbub.release import NEARLY_NORMAL
 
 
 @dataclass(frozen=True)
