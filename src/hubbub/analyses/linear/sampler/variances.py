@@ -1,8 +1,8 @@
 """The moves of the variances of the noise, where the noise is Laplace: normal, with a variance that nobody was told.
 
 All variances are in units of their mean. A priori each is a gamma draw of mean 1; given the noise itself it follows
-`inverse_gaussian`. The noise in S is known to a walker, which knows S. The noise in q and in y'y is not, as q is
-integrated out: so it is drawn first, and forgotten again afterwards.
+`inverse_gaussian`. The noise in S is known to a walker, which knows S. The noise in q is not, as q is integrated out:
+so it is drawn first, and forgotten again afterwards.
 """
 
 from __future__ import annotations
@@ -25,11 +25,10 @@ def move_variances(rng: np.random.Generator, state: State, target: Target) -> tu
     held = replace(state.variances, S=_of_sums(rng, state, target))
     parts = target.parts(state.S, state.hyper, state.model, held)
     q, parts = _of_products(rng, state, target, held, parts)
-    yy = _of_square(rng, target, held.yy, parts)
-    found = replace(held, q=q, yy=yy)
-    likelihood = parts.log - parts.of_yy + log_stand_in(parts.gap, parts.width + target.yy_noise * (yy - held.yy))
-    moved = np.mean((q != state.variances.q).any(axis=1))
-    return replace(state, variances=found, likelihood=likelihood), Info(float(moved))
+    yy, of_yy = _of_square(rng, target, held.yy, parts)
+    likelihood = parts.log - parts.of_yy + of_yy
+    moved = np.mean((q != held.q).any(axis=1))  # those of S always move
+    return replace(state, variances=Variances(held.S, q, yy), likelihood=likelihood), Info(float(moved))
 
 
 def _of_sums(rng: np.random.Generator, state: State, target: Target) -> Floats:
@@ -57,23 +56,17 @@ def _of_products(
     return np.where(taken[:, None], proposed.q, held.q), there.where(taken, parts)
 
 
-def _of_square(rng: np.random.Generator, target: Target, yy: Floats, parts: Parts) -> Floats:
-    """Of y'y: its noise is drawn as a part of the gap, as if that were normal; where it is not, the gap decides."""
-    noise = target.yy_noise * yy
-    mean, variance = parts.gap * noise / parts.width, noise * (parts.width - noise) / parts.width
-    drawn = mean + np.sqrt(np.maximum(variance, 0.0)) * rng.standard_normal(yy.shape)
-    proposed = _given(rng, target, drawn**2 / target.yy_noise)
-    width = parts.width + target.yy_noise * (proposed - yy)
-    gain = _excess(parts.gap, width) - _excess(parts.gap, parts.width)
-    return np.where(np.log(rng.uniform(size=yy.shape)) < gain, proposed, yy)
+def _of_square(rng: np.random.Generator, target: Target, yy: Floats, parts: Parts) -> tuple[Floats, Floats]:
+    """Of y'y, with the logarithm of its stand-in law. That has so heavy tails that it hardly tells variances apart:
+    so they are proposed from their prior, which it mostly agrees with."""
+    assert target.shape is not None
+    proposed = np.maximum(rng.gamma(target.shape, 1 / target.shape, yy.shape), _LEAST)
+    there = log_stand_in(parts.gap, parts.width + target.yy_noise * (proposed - yy))
+    taken = np.log(rng.uniform(size=yy.shape)) < there - parts.of_yy
+    return np.where(taken, proposed, yy), np.where(taken, there, parts.of_yy)
 
 
 def _given(rng: np.random.Generator, target: Target, square: Floats) -> Floats:
     """Variances given the squares of the noise they made, both in units of the mean variance."""
     assert target.shape is not None
     return np.maximum(inverse_gaussian(rng, target.shape - 0.5, 2 * target.shape, square), _LEAST)
-
-
-def _excess(gap: Floats, width: Floats) -> Floats:
-    """Logarithm of the stand-in law of y'y over the normal law of the same mean and spread."""
-    return np.asarray(log_stand_in(gap, width) + 0.5 * np.log(width) + 0.5 * gap**2 / width)
