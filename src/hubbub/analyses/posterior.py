@@ -229,9 +229,27 @@ class NormalMixturePosterior(_Mixture):
 
     def interval(self, level: float = 0.9) -> Floats:
         """(d, 2) central credible intervals."""
-        from scipy import stats
+        return self._interval(_Normals(self.means, np.sqrt(self.variances)), level)
 
-        return self._interval(stats.norm(self.means, np.sqrt(self.variances)), level)
+
+@dataclass(frozen=True)
+class _Normals:
+    """Normal laws, as quick as scipy.stats has them not: a mixture asks them sixty times."""
+
+    mean: Floats
+    std: Floats
+
+    def ppf(self, share: float) -> Floats:
+        """Quantiles."""
+        from scipy.special import ndtri
+
+        return np.asarray(self.mean + self.std * ndtri(share))
+
+    def cdf(self, value: Floats) -> Floats:
+        """Cumulative probabilities."""
+        from scipy.special import ndtr
+
+        return np.asarray(ndtr((value - self.mean) / self.std))
 
 
 @dataclass(frozen=True)

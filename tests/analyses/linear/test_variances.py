@@ -120,26 +120,32 @@ def from_the_prior(data: Released, draws: int) -> tuple[Floats, Floats, Floats]:
 def test_the_sampler_agrees_with_weighted_draws_from_the_prior(shape: float):
     """Two methods that share no code but the prior: the sampler's variances, and the closed density of the noise.
 
-    8000 correlated draws, worth 500 at least: 0.09 in a cumulative probability is 4 errors.
+    20,000 correlated draws, worth 1500 at least: 0.055 in a cumulative probability is 4 errors.
     """
     data = one_column(shape, noise=150.0)
     beta, residual, weights = from_the_prior(data, 2_000_000)
     assert weights.sum() ** 2 / np.sum(weights**2) > 2000
-    draws = sample_posterior(data, draws=8000, seed=6)
+    draws = sample_posterior(data, draws=20_000, seed=6)
     shares = [0.05, 0.25, 0.5, 0.75, 0.95]
     for seen, value in ((draws.coefficients[:, 0], beta), (draws.residual_variance, residual)):
         below = [np.mean(seen < end) for end in quantiles(value, weights, shares)]
-        np.testing.assert_allclose(below, shares, atol=0.05)
+        np.testing.assert_allclose(below, shares, atol=0.055)
 
 
 def test_laplace_noise_is_told_from_normal_noise():
-    """Noise that is either next to nothing or loud: the middle half of the posterior is narrower than of normal noise."""
-    width = {}
+    """Where the noise in q decides, the middle half of a Laplace posterior is 0.73 as wide as that of a normal one.
+
+    Half of the draws lie in it, and not 62 %; 99 % lie where the normal posterior says 97.4 % do.
+    """
+    quiet = replace(one_column(None, noise=10.0), ball=Ball(1.0, 1, y=1e6, weight=0.2))  # but for q and y'y
+    half, most = {}, {}
     for shape in (1.0, 2.5, None):
-        draws = sample_posterior(one_column(shape, 420.0, 150.0), draws=4000, seed=7).coefficients[:, 0]
-        width[shape] = float(np.subtract(*np.quantile(draws, [0.75, 0.25])))
-    assert width[1.0] < 0.93 * width[None]
-    assert width[1.0] < width[2.5] < width[None]
+        draws = sample_posterior(replace(quiet, shape=shape), Prior(np.array([10.0])), draws=8000, seed=7)
+        ends = np.quantile(draws.coefficients[:, 0], [0.005, 0.25, 0.75, 0.995])
+        half[shape], most[shape] = ends[2] - ends[1], ends[3] - ends[0]
+    assert half[1.0] < 0.87 * half[None]
+    assert half[1.0] < half[2.5] < half[None]
+    assert most[1.0] > 1.1 * most[None]
 
 
 def test_a_large_shape_is_normal_noise_to_the_bit():
