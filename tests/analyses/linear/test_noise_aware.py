@@ -64,17 +64,21 @@ def simulate(rng: np.random.Generator, shape: Released, models: list[list[int]] 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("p", "n", "noise", "radius", "intercept", "studies", "doubt"),
-    [(2, 300, 8.0, 0.7, False, 50, 0.3), (3, 1000, 30.0, 1.4, True, 50, 0.3), (6, 500, 15.0, 1.2, False, 30, 0.3),
-     (3, 300, 20.0, 0.99, True, 30, 0.6),
-     pytest.param(4, 500, 20.0, 1.2, True, 60, 0.9, marks=pytest.mark.long)],
+    ("p", "n", "noise", "radius", "intercept", "studies", "doubt", "law"),
+    [(2, 300, 8.0, 0.7, False, 50, 0.3, None), (3, 1000, 30.0, 1.4, True, 50, 0.3, None),
+     (6, 500, 15.0, 1.2, False, 30, 0.3, None), (3, 300, 20.0, 0.99, True, 30, 0.6, None),
+     (3, 1000, 30.0, 1.4, True, 30, 0.3, 1.0),
+     pytest.param(3, 300, 20.0, 0.99, True, 60, 0.6, 2.5, marks=pytest.mark.long),
+     pytest.param(6, 500, 15.0, 1.2, False, 60, 0.3, 1.0, marks=pytest.mark.long),
+     pytest.param(4, 500, 20.0, 1.2, True, 60, 0.9, None, marks=pytest.mark.long)],
 )  # fmt: skip
 def test_ranks_of_the_truth_are_uniform(
-    p: int, n: int, noise: float, radius: float, intercept: bool, studies: int, doubt: float
+    p: int, n: int, noise: float, radius: float, intercept: bool, studies: int, doubt: float, law: float | None
 ):
     """Simulation-based calibration: false alarm at 1e-4 a test; a plug-in posterior fails by tens of orders."""
     rng = np.random.default_rng([p, n])
     empty = released(np.eye(p), np.zeros(p), 1.0, n, noise, 1.3, radius, intercept=intercept, doubt=doubt)
+    empty = replace(empty, shape=law)
     ranks = {"first": [], "last": [], "residual": [], "length": []}
     for study in range(studies):
         data, beta, residual, _ = simulate(rng, empty)

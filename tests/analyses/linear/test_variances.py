@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from hubbub import Budget, LocalEngine, PrivateLinearRegression
 from hubbub.analyses.linear.columns import Columns
 from hubbub.analyses.linear.noise_aware import sample_posterior
 from hubbub.analyses.linear.released import Released
@@ -177,3 +178,22 @@ def test_more_noise_of_the_same_law_is_added():
         assert stats.kstest(np.interp(noise + more, grid, below), "uniform").pvalue > 1e-5
     assert np.std([one.sums.yy for one in many]) == pytest.approx(4 / 1.3**2, rel=0.15)
     assert replace(data, noise_std=0.0).blurred(5.0, rng).shape is None
+
+
+@pytest.mark.slow
+def test_intervals_of_pure_fits_hold_the_truth():
+    """90 % intervals of 20 fits with 3 coefficients each, the noise from the mechanism itself.
+
+    If coverage is 90 %, fewer than 43 of 60 hits happen once in 10^5.
+    """
+    hits, rng = 0, np.random.default_rng(9)
+    for study in range(20):
+        beta = rng.normal(0, 0.4, 3)
+        X = rng.standard_normal((1500, 3)).clip(-4, 4)
+        y = (X @ beta + 0.7 * rng.standard_normal(1500)).clip(-4, 4)
+        engine = LocalEngine(dropouts=300, seed=study, mechanism="discrete-laplace")
+        model = PrivateLinearRegression(Budget(2.0, 0.0), 4.0, 4.0, engine=engine).fit(X, y)
+        assert model.release_.released.shape == pytest.approx(1500 / 1199)
+        interval = model.posterior_.interval(0.9)
+        hits += int(((interval[:, 0] < beta) & (beta < interval[:, 1])).sum())
+    assert hits >= 43
