@@ -178,6 +178,7 @@ def test_more_noise_of_the_same_law_is_added():
         assert stats.kstest(np.interp(noise + more, grid, below), "uniform").pvalue > 1e-5
     assert np.std([one.sums.yy for one in many]) == pytest.approx(4 / 1.3**2, rel=0.15)
     assert replace(data, noise_std=0.0).blurred(5.0, rng).shape is None
+    assert np.isfinite(data.blurred(np.nextafter(3.0, 4.0), rng).sums.xx).all()  # next to nothing is added
 
 
 @pytest.mark.slow

@@ -11,6 +11,8 @@ from hubbub.analyses.linear.tuning import TUNING
 from hubbub.arrays import Floats
 from hubbub.statistics import Ball, Gram
 
+_LEAST_SHAPE = 1e-9  # of noise that is added, so that next to none of it is no special case
+
 
 @dataclass(frozen=True)
 class Released:
@@ -75,7 +77,7 @@ class Released:
             return self
         p, weight, more = self.sums.xy.size, self.ball.weight, np.sqrt(noise_std**2 - self.noise_std**2)
         shape = self._blurred_shape(noise_std)
-        added = None if shape is None or self.shape is None else shape - self.shape
+        added = None if shape is None or self.shape is None else max(shape - self.shape, _LEAST_SHAPE)
         normal = rng.standard_normal((p, p))
         assert self.sums.yy is not None
         sums = Gram(
