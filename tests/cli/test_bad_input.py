@@ -219,6 +219,7 @@ DAMAGED = {
     "names twice": ({"names": ["age", "age", "dose"]}, "release must be a file written by `hubbub fit --release`"),
     "names no list": ({"names": "abc"}, "release must be a file written by `hubbub fit --release`"),
     "no noise": ({"noise_std": -1}, "release must be a file written by `hubbub fit --release`"),
+    "odd law of noise": ({"noise_shape": -1}, "release must be a file written by `hubbub fit --release`"),
     "nan": ({"yy": float("nan")}, "release must be a file written by `hubbub fit --release`"),
     "endless clients": ({"n": float("inf")}, "release must be a file written by `hubbub fit --release`"),
     "too many digits": ({"n": 10**400}, "release must be a file written by `hubbub fit --release`"),
