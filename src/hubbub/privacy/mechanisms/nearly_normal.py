@@ -14,6 +14,7 @@ from hubbub.grid import Grid
 from hubbub.population import Population
 from hubbub.privacy.mechanisms.multiplier import MultiplierMechanism
 from hubbub.privacy.mechanisms.whole import WholeNoise, choose_grid, moved_l2, too_coarse
+from hubbub.privacy.samplers.cells import LARGEST
 from hubbub.protocols import NoiseLaw, Statistic
 from hubbub.randomness import Randomness
 
@@ -113,7 +114,8 @@ class NearlyNormalNoise(WholeNoise):
         if 0 < self.variance < least or statistic.sensitivity < self.grid.step * math.sqrt(statistic.dimension):
             raise too_coarse(f"{math.sqrt(least):.0f} steps", self.grid)
         tail = NOISE_TAIL * math.sqrt(self.variance * self.population.clients)
-        if self.population.n * statistic.magnitude / self.grid.step + tail >= 2.0**63:
+        total = self.population.n * statistic.magnitude / self.grid.step + tail
+        if self.variance > LARGEST**2 or total >= 2.0**63:
             raise invalid(
                 "fraction_bits", "so small that the sum fits the ring", self.grid.fraction_bits, "leave it out"
             )

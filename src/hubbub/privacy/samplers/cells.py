@@ -29,6 +29,8 @@ CELL_BITS = 15
 """2^15 cells: their table of 64 KB stays in the cache, and 98 % of the draws find their number in it."""
 BUCKETS_PER_SIGMA = 32
 """At least; at most twice as many, since a bucket is a power of two wide."""
+LARGEST = 1 << 54
+"""Of sigma: the bits that choose a cell and those that choose a point in it are then different bits of one word."""
 _SLOT_BITS = 15  # slots of the frame around what the cells leave free
 _BLOCK = 1 << 14  # words drawn at a time: 128 KB in each array, inside the second-level cache
 _TOGETHER = 1 << 17  # words whose draws beside the cells are made together, so that these are many
@@ -60,6 +62,7 @@ class Cells:
     """The table of a law, and draws from it."""
 
     def __init__(self, law: Law, margin: float = MARGIN, cell_bits: int = CELL_BITS) -> None:
+        assert law.sigma <= LARGEST
         self.law = law
         self._margin = margin
         self._bits = cell_bits
@@ -87,6 +90,7 @@ class Cells:
 
     def add(self, words: Words, randomness: Randomness) -> None:
         """Add one draw to each of these contiguous words, in place."""
+        assert words.flags.c_contiguous  # the flat form of others is a copy, and their noise would be lost
         flat = words.reshape(-1)
         for start in range(0, flat.size, _TOGETHER):
             part = flat[start : start + _TOGETHER]
