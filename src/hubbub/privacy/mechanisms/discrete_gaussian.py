@@ -10,8 +10,8 @@ proofs):
   n s^2 - r^2, whoever's whole numbers it is added to. What is made of a release costs no privacy, so the account is
   that of normal noise.
 
-With s and r of at least 8 steps, both factors are below e^(10^-170) for each coordinate of a client, so that all of them
-together stay far below e^(10^-100); and a share ends at 26 deviations, beyond which lie 10^-146.
+With s and r of at least 8 steps both factors are below e^(10^-270) for each client's share of each coordinate, so that
+all of them together are within e^(10^-100); and a share ends at 26 deviations, beyond which lie 10^-146.
 """
 
 from __future__ import annotations
