@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import time
+import tracemalloc
 
 import dp_accounting
 import numpy as np
@@ -27,7 +29,7 @@ from hubbub.privacy import (
     noise_multiplier,
     shared_multipliers,
 )
-from hubbub.privacy.accountant import ideal_budget, ideal_delta
+from hubbub.privacy.accountant import _beyond, _sorted, ideal_budget, ideal_delta
 
 
 def test_composition_of_gaussians_agrees_with_dp_accounting():
@@ -216,6 +218,43 @@ def test_affordable_pure_steps_are_paid_for_and_one_more_is_not(delta: float):
     assert not fits([repeated(one, steps + 1)], budget)
 
 
+HEAVY = {
+    "many pure steps": [PureEvent(0.1, 100_000)],
+    "hopeless pure events": [PureEvent(499.0), PureEvent(498.5, 3)],
+    "a pure event that is no bound at all": [PureEvent(math.inf), PureEvent(1.0)],
+    "a pure event and hardly any Gaussian noise": [PureEvent(0.3), GaussianEvent(1e-3)],
+    "steps on batches and hardly any Gaussian noise": [SampledGaussianEvent(2.0, 0.1), GaussianEvent(1e-3)],
+    "all kinds": [PureEvent(0.3), SampledGaussianEvent(2.0, 0.1), GaussianEvent(1e-3)],
+}
+
+
+@pytest.mark.parametrize("name", HEAVY)
+def test_what_is_refused_anyway_takes_no_time_and_no_memory(name: str):
+    """Nobody keeps a Compute or a client's ledger busy with events whose losses have billions of points."""
+    tracemalloc.start()
+    started = time.process_time()
+    try:
+        assert not fits(HEAVY[name], Budget(1.0, 1e-5))
+        assert epsilon_spent(HEAVY[name], 1e-5) > 100
+        assert tracemalloc.get_traced_memory()[1] < 600e6
+        assert time.process_time() - started < 30
+    finally:
+        tracemalloc.stop()
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.floats(0.01, 5), st.integers(1, 60), st.floats(0.1, 5), st.sampled_from([1e-9, 1e-5, 0.1, 0.29]), st.floats(0.5, 2)
+)  # fmt: skip
+def test_what_is_refused_quickly_really_costs_more(
+    one: float, count: int, multiplier: float, delta: float, part: float
+):
+    """Budgets around the exact cost of some pure events and one Gaussian."""
+    budget = Budget(max(1e-3, part * optimal_epsilon(one, count, delta, multiplier)), delta)
+    if _beyond(_sorted([PureEvent(one, count), GaussianEvent(multiplier)]), budget):
+        assert optimal_delta(one, count, budget.epsilon, multiplier) > delta * (1 - 1e-9)
+
+
 # events that are close to others
 
 
@@ -255,6 +294,16 @@ def test_close_events_cost_their_ideal_and_their_distance(ratio: float, outside:
     twice = CloseEvent(GaussianEvent(3.0), 2 * ratio, 2 * outside)
     assert epsilon_spent([both], 1e-5) == pytest.approx(epsilon_spent([twice], 1e-5))
     assert repeated(close[0], 4) == CloseEvent(GaussianEvent(1.5), 4 * ratio, 4 * outside)
+
+
+@pytest.mark.parametrize("outside", [1e-20, 1e-100])
+@pytest.mark.parametrize("delta", [1e-12, 1e-5, 1e-3])
+def test_what_fits_a_budget_fits_every_larger_one(outside: float, delta: float):
+    """What lies outside counts e^epsilon times, and still an epsilon of 1000 pays for what one of 1 does."""
+    events = [CloseEvent(GaussianEvent(20.0), 1e-6, outside), PureEvent(0.1)]
+    for epsilon in (1.0, 10.0, 37.0, 50.0, 230.0, 1000.0):
+        assert fits(events, Budget(epsilon, delta)), epsilon
+    assert not fits(events, Budget(0.1, delta))
 
 
 def test_close_events_whose_distance_eats_the_delta_cost_everything():
