@@ -363,6 +363,7 @@ def test_large_scales_are_laplace_in_bins_and_uniform_in_their_last_bits():
 
 SAMPLERS = {
     "discrete Gaussian": (Cells(DiscreteGaussianLaw(20)), 20.0),
+    "discrete Gaussian without cells": (Cells(DiscreteGaussianLaw(20), cell_bits=1), 20.0),
     "Poisson": (Cells(PoissonLaw(MEAN)), 1024.0),
     "shares": (Clusters(20, 4), 0.5 / (math.sqrt(2) * math.sinh(0.5 / 20))),
 }

@@ -23,6 +23,8 @@ from hubbub.privacy.mechanisms.discrete_gaussian import DiscreteGaussianMechanis
 from hubbub.privacy.mechanisms.discrete_laplace import DiscreteLaplaceMechanism, DiscreteLaplaceNoise
 from hubbub.privacy.mechanisms.skellam import PER_COORDINATE, SkellamMechanism, SkellamNoise
 from hubbub.privacy.mechanisms.whole import ceil_root, moved_l1, moved_l2
+from hubbub.privacy.samplers import Cells, PoissonLaw
+from hubbub.randomness import Randomness
 from hubbub.statistics import Box, Means, OneHot, Regression
 from laws import (
     Law,
@@ -261,6 +263,16 @@ def test_rounding_can_move_two_samples_further_apart_than_the_statistic_says(bit
     assert (apart**2).sum() <= moved_l2(statistic, grid, people) ** 2
 
 
+def test_lengths_are_rounded_up_to_whole_steps():
+    """Four coordinates whose ends lie just beyond the middle of two points: 19.08 steps apart, and 21.07 on the grid."""
+    bounds = (4.5 + 1e-9, 4.5 + 1e-9, 4.5 + 1e-9, 5.5 + 1e-9)
+    for bits in (0, 5):
+        statistic, grid = Means(tuple(each * 2.0**-bits for each in bounds)), Grid(bits)
+        ends = grid.encode(np.array([statistic.bounds, statistic.bounds]) * [[1], [-1]]).view(np.int64)
+        assert np.abs(ends[0] - ends[1]).tolist() == [10, 10, 10, 12]
+        assert ((ends[0] - ends[1]) ** 2).sum() <= moved_l2(statistic, grid, Population(5)) ** 2
+
+
 # amounts
 
 
@@ -330,3 +342,13 @@ def test_helpers_agree_with_closed_forms():
     np.testing.assert_allclose(skellam(8.0).within(-20, 20), ive(np.abs(x), 16.0), rtol=1e-9)
     assert Law(0, np.array([0.25, 0.75])).mean == 0.75
     assert hockey_stick(two_sided_geometric(2), two_sided_geometric(2).shifted(3), 1.5) == pytest.approx(0, abs=1e-12)
+
+
+def test_a_skellam_share_is_one_count_less_another():
+    """At these rates no sample tells a difference of two counts from their sum, so it is looked at draw by draw."""
+    noise = SkellamMechanism(2.0).settled(ONE, PEOPLE[1])
+    cells, stream = Cells(PoissonLaw(noise.amount)), Randomness.simulation(1)
+    first, second = cells.draw(500, stream), cells.draw(500, stream)
+    shares = noise.shares(5, 100, Randomness.simulation(1)).view(np.int64).reshape(-1)
+    np.testing.assert_array_equal(np.abs(shares), np.abs(first - second))
+    assert (first + second != shares).mean() > 0.9
