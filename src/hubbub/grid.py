@@ -55,7 +55,7 @@ def choose_fraction_bits(total: float, one: float, wanted: int | None = None) ->
     """
     ring = 63 - _HEADROOM_BITS - math.log2(total)
     largest = math.floor(min(ring, _DOUBLE_BITS - math.log2(one)))
-    if wanted is not None and wanted > largest:
+    if wanted is not None and Grid(wanted).fraction_bits > largest:
         raise invalid(
             "fraction_bits", f"at most {largest} for a sum up to {total:.4g} in Z/2^64", wanted,
             f"use {largest} or leave it out",

@@ -114,7 +114,8 @@ class Statistic(Protocol):
     def inside(self, rows: Floats) -> NDArray[np.bool_] | None:
         """Which of these finite samples have a vector; None where all have. The others count as the zero vector.
 
-        Zero must be within the stated sensitivities of every vector.
+        Zero must be within the stated sensitivities of every vector; and, where `probability` is below 1, within half
+        of `sensitivity` (a vector and its opposite are then furthest apart), as the account of coins takes for granted.
         """
         return None
 

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from hubbub.arrays import Floats
 from hubbub.events import Event
 from hubbub.population import Population
+
+NEARLY_NORMAL = 1e4
+"""A `NoiseLaw.shape` from which on noise is taken as normal: its random variance varies by 1 % or less."""
+_LEAST_DISTANCE = 1e-6  # from zero, in scales, at which a density is computed
+_LARGE_ORDER = 30.0  # of a Bessel function: beyond it numbers overflow, and an expansion is exact to 1e-6
 
 
 @dataclass(frozen=True)
@@ -23,6 +30,28 @@ class NoiseLaw:
     std: float
     shape: float | None = None
     """Of the gamma law of the variances; None where the variance is fixed."""
+
+    @property
+    def normal(self) -> bool:
+        """True where the noise is normal, or as good as normal."""
+        return self.shape is None or self.shape > NEARLY_NORMAL
+
+    def scaled(self, factor: float) -> NoiseLaw:
+        """The law of the same noise in other units."""
+        return replace(self, std=factor * self.std)
+
+    def at_least(self, std: float) -> NoiseLaw:
+        """With at least this standard deviation, for a density where there is no noise."""
+        return self if self.std >= std else replace(self, std=std)
+
+    def log_density(self, noise: Floats) -> Floats:
+        """Logarithm of the density at each of these values; the deviation must not be zero."""
+        if self.shape is None or self.normal:
+            return np.asarray(-0.5 * (noise / self.std) ** 2 - np.log(self.std * np.sqrt(2 * np.pi)))
+        scale = self.std / np.sqrt(2 * self.shape)
+        if self.shape == 1:
+            return np.asarray(-np.abs(noise) / scale - np.log(2 * scale))
+        return np.asarray(_log_gamma_difference(np.abs(noise) / scale, self.shape) - np.log(scale))
 
 
 @dataclass(frozen=True)
@@ -111,3 +140,26 @@ class Protection:
     def computes(self) -> int:
         """M, the number of Computes; 1 stands for a trusted aggregator."""
         return 1 if self.trust is None else self.trust.computes
+
+
+def _log_gamma_difference(x: Floats, shape: float) -> Floats:
+    """Log density of the difference of two Gamma(shape) draws at x or -x.
+
+    It is (x/2)^v K_v(x) / (sqrt(pi) Gamma(shape)) with v = shape - 1/2 and the modified Bessel function K, which is
+    infinite at x = 0 where the product is not: so x stops short of it.
+    """
+    from scipy.special import gammaln, kve
+
+    x, order = np.maximum(x, _LEAST_DISTANCE), shape - 0.5
+    log_bessel = _log_bessel(x, order) if order > _LARGE_ORDER else np.log(kve(order, x)) - x
+    return np.asarray(order * np.log(x / 2) + log_bessel - gammaln(shape) - 0.5 * np.log(np.pi))
+
+
+def _log_bessel(x: Floats, order: float) -> Floats:
+    """Logarithm of K_order(x) for a large order, by the first terms of Debye's expansion."""
+    root = np.hypot(1.0, x / order)
+    p = 1 / root
+    first, second = (3 * p - 5 * p**3) / 24, (81 * p**2 - 462 * p**4 + 385 * p**6) / 1152
+    exponent = root + np.log(x / order / (1 + root))
+    series = np.log1p(-first / order + second / order**2)
+    return np.asarray(0.5 * np.log(np.pi / (2 * order) * p) - order * exponent + series)

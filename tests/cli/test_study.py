@@ -141,6 +141,8 @@ def test_a_cell_that_is_no_number_keeps_nobody_away(folder: Path, capsys: pytest
         ('analysis = { kind = "categorical", categories = 1 }', "categories must be"),
         ('analysis = { kind = "bernoulli", prior = 3 }', "prior must be a pair"),
         ('model = { features = ["age"] }', "[analysis] with kind"), ('privacy = { mechanism = "pink" }', "mechanism must be one of discrete-gaussian"),
+        ("privacy = 3", "privacy must be a table"), ('privacy = { law = "skellam" }', "privacy must be a table"),
+        ("privacy = { mechanism = 3 }", "mechanism must be one of"), ('privacy = { mechanism = "pink", package = "hubbub-paint" }', "of the package 'hubbub-paint'"),
         ('sum = { scheme = "magic" }', "scheme must be one of additive"), ("sum = 3", "sum must be a table"),
     ],
 )  # fmt: skip

@@ -25,12 +25,23 @@ from hubbub.analyses.linear.projected import PlainRegression, ProjectedRegressio
 from hubbub.analyses.replay import Replay
 from hubbub.engines import LocalEngine, TrustedAggregator
 from hubbub.errors import BudgetExceeded, InvalidInput, RoundRefused
-from hubbub.privacy import DEFAULT, Budget, Ledger, Population, Unit, epsilon_spent, fits
+from hubbub.privacy import (
+    DEFAULT,
+    MECHANISMS,
+    Budget,
+    Ledger,
+    Population,
+    Unit,
+    epsilon_spent,
+    fits,
+    mechanism_named,
+)
 from hubbub.protocols import Analysis, Engine, Plan, Release, Result, RoundSpec, Rows, Statement
 from hubbub.roles import settle_round
 from hubbub.statistics.preparation import check_steps
 
 BUDGET = Budget(4.0, 1e-5)
+PURE = Budget(4.0, 0.0)
 N = 200
 RNG = np.random.default_rng(20261115)
 X = RNG.uniform(-1, 1, size=(N, 2))
@@ -125,9 +136,20 @@ def found(result: Result) -> str:
     return json.dumps([result.as_dict(), result.privacy.as_dict()], sort_keys=True)
 
 
-def recorded(analysis: Analysis[Any, Any], rows: np.ndarray, seed: int = 7) -> tuple[Recording, Any]:
+def recorded(
+    analysis: Analysis[Any, Any], rows: np.ndarray, seed: int = 7, law: str | None = None, budget: Budget = BUDGET
+) -> tuple[Recording, Any]:
     engine = Recording(LocalEngine(tolerate=2, seed=seed))
-    return engine, run(analysis, rows, engine, BUDGET)
+    return engine, run(analysis, rows, engine, budget, mechanism=law)
+
+
+def released(analysis: Analysis[Any, Any], plan: Plan, rows: np.ndarray) -> list[Release]:
+    """All rounds of a plan, without making anything of them in the end."""
+    engine, state, releases = LocalEngine(tolerate=2, seed=7), analysis.start(plan), []
+    while (spec := analysis.ask(state)) is not None:
+        releases.append(engine.private_sum(rows, spec))
+        state = analysis.tell(state, releases[-1])
+    return releases
 
 
 def people_of(rows: np.ndarray) -> Population:
@@ -202,6 +224,41 @@ def replaying_the_releases_gives_the_same(analysis: Analysis[Any, Any], rows: np
             following = replay.next_round(engine.releases[:done])
             assert following is not None, "too few releases"
             assert told(following) == told(spec)
+
+
+def every_law_of_noise_is_planned_run_and_replayed(analysis: Analysis[Any, Any], rows: np.ndarray) -> None:
+    """Also for a budget without delta, by laws that need none; the others say so before a row is touched."""
+    for law in MECHANISMS.names():
+        for budget in (BUDGET, PURE):
+            try:
+                plan = analysis.plan(budget, people_of(rows), mechanism_named(law))
+            except InvalidInput as refused:
+                assert budget == PURE
+                assert law not in MECHANISMS._own or str(refused).startswith(
+                    f"delta must be positive for the mechanism {law}"
+                )
+                continue
+            releases = released(analysis, plan, rows)
+            assert {release.protection.mechanism for release in releases} == {law}
+            assert fits([release.event for release in releases], budget)
+            cost = [entry.event for entry in plan.cost(plan.count)]
+            assert fits(cost, budget)
+            assert epsilon_spent([release.event for release in releases], budget.delta) == pytest.approx(
+                epsilon_spent(cost, budget.delta), rel=1e-6
+            )
+            replay = Replay.of(json.loads(json.dumps(analysis.describe())), budget, people_of(rows), law)
+            assert replay.next_round(releases) is None
+
+
+def results_are_made_of_pure_releases(analysis: Analysis[Any, Any], rows: np.ndarray) -> None:
+    """A release whose noise is not normal is understood, here and where it is replayed."""
+    engine, result = recorded(analysis, rows, law="discrete-laplace", budget=PURE)
+    assert result.privacy.as_dict()["epsilon"] == pytest.approx(PURE.epsilon, rel=1e-6)
+    assert result.privacy.as_dict()["delta"] == 0
+    assert {release.noise.law for release in engine.releases} == {"laplace"}
+    assert all(np.isfinite(row["mean"]) and row["std"] >= 0 for row in result.table())
+    replay = Replay(analysis, PURE, people_of(rows), mechanism_named("discrete-laplace"))
+    assert found(replay.result(engine.releases)) == found(result)
 
 
 def a_state_is_left_as_it_was(analysis: Analysis[Any, Any], rows: np.ndarray) -> None:
@@ -288,6 +345,8 @@ CHECKS: list[Callable[[Analysis[Any, Any], np.ndarray], None]] = [
     everything_is_settled_before_the_first_round_from_public_numbers,
     all_rounds_together_fit_the_budget,
     replaying_the_releases_gives_the_same,
+    every_law_of_noise_is_planned_run_and_replayed,
+    results_are_made_of_pure_releases,
     a_state_is_left_as_it_was,
     it_never_sees_a_row,
     it_runs_on_every_kind_of_engine,

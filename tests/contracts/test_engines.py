@@ -18,8 +18,8 @@ from contracts.test_statistics import STATISTICS, rows_for
 from hubbub.engines import LocalEngine, TrustedAggregator
 from hubbub.engines.spark.engine import SparkEngine
 from hubbub.errors import InvalidInput, OutOfDomainWarning
-from hubbub.privacy import gaussian_round
-from hubbub.protocols import Engine, Rows
+from hubbub.privacy import DiscreteGaussianMechanism, DiscreteLaplaceMechanism, SkellamMechanism, gaussian_round
+from hubbub.protocols import Engine, Mechanism, RoundSpec, Rows
 from hubbub.securesum import Additive
 from hubbub.statistics import Means
 from hubbub.statistics.preparation import prepare, scale, shift
@@ -55,6 +55,12 @@ ON_NODES = [
     pytest.param(name, marks=pytest.mark.long if name == "network, a client for every row" else pytest.mark.slow)
     for name in NETWORK
 ]
+LAWS: dict[str, Mechanism] = {
+    "discrete-gaussian": DiscreteGaussianMechanism(2.0),
+    "discrete-laplace": DiscreteLaplaceMechanism(0.5),
+    "skellam": SkellamMechanism(2.0),
+}
+"""The laws of whole numbers; all other checks here have continuous noise."""
 N = 30
 Make = Callable[[int | None], Engine]
 RNG = np.random.default_rng
@@ -161,6 +167,31 @@ def noise_has_the_stated_standard_deviation(make: Make) -> None:
     assert stats.kstest(z, "norm").pvalue > FALSE_ALARM
 
 
+def every_law_of_noise_runs_here_as_stated(make: Make) -> None:
+    """Whole-number noise: its deviation over 3000 coordinates, its law and name, the same for a seed, never twice."""
+    statistic = Means((1.0,) * 1500)
+    rows = rows_for(statistic, RNG(12), n=12)
+    exact = statistic.vectors(rows).sum(axis=0)
+    for name, law in LAWS.items():
+        spec, engine = RoundSpec("sum", statistic, law), make(17)
+        first, second, again = (each.private_sum(rows, spec) for each in (engine, engine, make(17)))
+        assert (first.value == again.value).all(), name
+        assert (first.value != second.value).mean() > 0.9, name
+        assert first.noise == second.noise
+        assert first.noise.law == ("laplace" if name == "discrete-laplace" else "normal")
+        assert first.event == spec.event
+        p = first.protection
+        assert (p.mechanism, p.reservation, p.dimension) == (name, None, 1500)
+        people = p.population
+        assert first.noise.std >= p.sigma_std * np.sqrt(people.clients / people.shares if p.sigma_client else 1) * 0.999
+        noise = np.concatenate([first.value, second.value]) - np.tile(exact, 2)
+        heavy = 0.0 if first.noise.shape is None else 3 / first.noise.shape
+        error = np.sqrt((2 + heavy) / noise.size)
+        assert abs(np.mean(noise**2) / first.noise.std**2 - 1) < stats.norm.isf(FALSE_ALARM / 2) * error, name
+        if first.noise.shape is None:
+            assert stats.kstest(noise / first.noise.std, "norm").pvalue > FALSE_ALARM, name
+
+
 def seed_reproduces_and_is_reported(make: Make) -> None:
     statistic = STATISTICS["count"]
     rows = rows_for(statistic, RNG(8))
@@ -220,6 +251,7 @@ CHECKS: list[Callable[[Make], None]] = [
     who_selects_itself_counts_by_its_own_coin,
     release_carries_what_its_guarantee_depends_on,
     noise_has_the_stated_standard_deviation,
+    every_law_of_noise_runs_here_as_stated,
     seed_reproduces_and_is_reported,
     one_engine_never_draws_the_same_noise_twice,
     what_is_not_finite_counts_as_zero_and_whoever_runs_it_is_told,

@@ -103,9 +103,10 @@ def no_two_samples_are_further_apart_than_the_sensitivity(statistic: Statistic, 
 
 
 def zero_is_within_the_sensitivity_of_every_vector(statistic: Statistic, rng: np.random.Generator) -> None:
-    """What a sample outside the domain counts as, and a client that is not there."""
+    """What a sample outside the domain counts as, and a client that is not there; half of it where a coin decides."""
     vectors = statistic.vectors(wild_rows(statistic, rng))
-    assert np.linalg.norm(vectors, axis=1).max() <= statistic.sensitivity * SLACK
+    most = statistic.sensitivity / (1 if statistic.probability == 1 else 2)
+    assert np.linalg.norm(vectors, axis=1).max() <= most * SLACK
     assert np.abs(vectors).sum(axis=1).max() <= statistic.sensitivity_l1 * SLACK
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -25,6 +26,47 @@ def test_round_trip(release: RegressionRelease, tmp_path: Path):
     assert (again.names, again.target, again.privacy) == (release.names, release.target, release.privacy)
     for name, part in release.noise_budget().items():
         np.testing.assert_array_equal(again.noise_budget()[name], part)
+
+
+@pytest.fixture
+def pure(regression_rows: np.ndarray) -> RegressionRelease:
+    """The same rows under Laplace noise."""
+    model = PrivateLinearRegression(
+        Budget(10.0, 0.0), 1.0, 1.0, posterior="shrinkage",
+        engine=LocalEngine(3, tolerate=20, seed=0, mechanism="discrete-laplace"),
+    )  # fmt: skip
+    release: RegressionRelease = model.fit(regression_rows[:, :-1], regression_rows[:, -1]).release_
+    return release
+
+
+def test_a_release_under_laplace_noise_says_so_and_is_fitted_as_that(pure: RegressionRelease, tmp_path: Path):
+    """The law goes with the file, with fewer columns and with compared models; a file without it has normal noise."""
+    path = tmp_path / "release.json"
+    pure.save(path)
+    again = RegressionRelease.load(path)
+    shape = again.released.shape
+    assert shape == pure.released.shape
+    assert shape is not None
+    assert 1 < shape < 1.2
+    np.testing.assert_array_equal(again.posterior().draws, pure.posterior().draws)
+    assert again.restricted(["x2", "x0"]).released.shape == shape
+    assert sum(again.compare([["x0"], ["x0", "x1", "x2"]])) == pytest.approx(1)
+    content = json.loads(path.read_text())
+    del content["noise_shape"]
+    path.write_text(json.dumps(content))
+    older = RegressionRelease.load(path)
+    assert older.released.shape is None
+    assert not np.array_equal(older.posterior().draws, pure.posterior().draws)
+
+
+@pytest.mark.parametrize("shape", [0, -1.0, 1e-3, 1e13, float("nan"), True, "1", [1.0]])
+def test_a_shape_that_no_noise_has_is_refused(pure: RegressionRelease, tmp_path: Path, shape: object):
+    path = tmp_path / "release.json"
+    pure.save(path)
+    path.write_text(json.dumps({**json.loads(path.read_text()), "noise_shape": shape}))
+    with pytest.raises(InvalidInput, match="release must be a file written by `hubbub fit --release`") as error:
+        RegressionRelease.load(path)
+    assert "\n" not in str(error.value)
 
 
 def test_restricted_is_the_regression_on_fewer_columns(release: RegressionRelease, regression_rows: np.ndarray):

@@ -18,7 +18,18 @@ import dp_accounting
 import pytest
 
 from hubbub.errors import BudgetExceeded, InvalidInput
-from hubbub.privacy import Budget, Entry, GaussianEvent, Ledger, current_ledger, noise_multiplier, shared_multipliers
+from hubbub.privacy import (
+    Budget,
+    CloseEvent,
+    Entry,
+    GaussianEvent,
+    Ledger,
+    PureEvent,
+    SampledGaussianEvent,
+    current_ledger,
+    noise_multiplier,
+    shared_multipliers,
+)
 
 BUDGET = Budget(1.0, 1e-5)
 WHOLE = GaussianEvent(noise_multiplier(BUDGET))
@@ -323,3 +334,84 @@ def test_events_of_another_library_are_given_back_too(ledger: Ledger):
     ledger.charge_entries([entry])
     ledger.exchange([entry], [])
     assert ledger.entries == ()
+
+
+# every kind of event
+
+KINDS = [
+    GaussianEvent(40.0), SampledGaussianEvent(20.0, 0.25, 3), PureEvent(0.02), PureEvent(0.01, 4),
+    CloseEvent(GaussianEvent(40.0), 1e-6, 1e-20), CloseEvent(SampledGaussianEvent(20.0, 0.25), 1e-100, 1e-100),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("event", KINDS, ids=str)
+def test_every_kind_of_event_is_charged_outlasts_the_process_and_is_given_back(ledger: Ledger, event):
+    entry = Entry("round", event)
+    ledger.charge_entries([entry, entry])
+    assert 0 < ledger.epsilon < 1
+    if ledger.path is not None:
+        assert Ledger.open(ledger.path).entries == (entry, entry)
+        assert Ledger.open(ledger.path).epsilon == ledger.epsilon
+    ledger.exchange([entry], [])
+    assert ledger.entries == (entry,)
+
+
+def test_mixed_ledgers_are_charged_for_all_kinds_together(ledger: Ledger):
+    for number, event in enumerate(KINDS):
+        before = ledger.epsilon
+        ledger.charge(f"round {number}", event)
+        assert ledger.epsilon > before
+    alone = [Ledger(BUDGET) for _ in KINDS]
+    for each, event in zip(alone, KINDS, strict=True):
+        each.charge("round", event)
+    assert ledger.epsilon < sum(each.epsilon for each in alone)
+    before = ledger.entries
+    with pytest.raises(BudgetExceeded, match="use a larger total budget or fewer fits"):
+        ledger.charge("too much", PureEvent(1.0))
+    assert ledger.entries == before
+
+
+@pytest.fixture(params=["memory", "file"])
+def pure(request: pytest.FixtureRequest, tmp_path: Path) -> Ledger:
+    return Ledger(Budget(1.0, 0.0), tmp_path / "pure.json" if request.param == "file" else None)
+
+
+def test_a_ledger_without_delta_adds_epsilons_and_spends_all_of_them(pure: Ledger):
+    for _ in range(10):
+        pure.charge("tenth", PureEvent(0.1))
+    assert pure.epsilon == pytest.approx(1.0, rel=1e-15)
+    assert "together less than the sum" not in str(pure)
+    assert "Ledger of (epsilon=1, delta=0): epsilon 1 of 1 spent in 10 release(s)" in str(pure)
+    with pytest.raises(BudgetExceeded, match="use a larger total budget or fewer fits"):
+        pure.charge("more", PureEvent(1e-6))
+    assert len(pure.entries) == 10
+    if pure.path is not None:
+        assert Ledger.open(pure.path).budget == Budget(1.0, 0.0)
+
+
+@pytest.mark.parametrize("event", [each for each in KINDS if not isinstance(each, PureEvent)], ids=str)
+def test_a_ledger_without_delta_refuses_noise_that_is_not_pure_in_one_line(pure: Ledger, event):
+    pure.charge("pure", PureEvent(0.5))
+    with pytest.raises(
+        BudgetExceeded, match="use the mechanism discrete-laplace or a total budget with a delta"
+    ) as caught:
+        pure.charge("normal", event)
+    assert "\n" not in str(caught.value)
+    assert pure.entries == (Entry("pure", PureEvent(0.5)),)
+    assert pure.epsilon == 0.5
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"epsilon": 0.5}, {"epsilon": -0.5, "steps": 1}, {"epsilon": "much", "steps": 1}, {"epsilon": 0.5, "steps": 0},
+        {"close_to": {"noise_multiplier": 1.0}, "ratio": 2.0, "outside": 0.0},
+        {"close_to": {"noise_multiplier": 1.0}, "ratio": 0.0}, {"close_to": 3, "ratio": 0.0, "outside": 0.0},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_damaged_events_in_a_file_are_one_line(tmp_path: Path, fields: dict[str, object]):
+    path = tmp_path / "l.json"
+    path.write_text(json.dumps({"epsilon": 1.0, "delta": 1e-5, "entries": [{"label": "round", **fields}]}))
+    with pytest.raises(InvalidInput):
+        Ledger.open(path)

@@ -10,7 +10,15 @@ import numpy as np
 import pytest
 
 from hubbub.errors import InvalidInput
-from hubbub.privacy import Budget, GaussianEvent, GaussianMechanism, Population
+from hubbub.privacy import (
+    Budget,
+    DiscreteGaussianMechanism,
+    DiscreteLaplaceMechanism,
+    GaussianEvent,
+    GaussianMechanism,
+    Population,
+    SkellamMechanism,
+)
 from hubbub.protocols import Trust
 from hubbub.securesum import Additive, PublicKey
 from hubbub.service.client.client import promise, what_leaves
@@ -262,3 +270,56 @@ def test_keys_do_not_print():
 def test_a_compute_sees_a_token_of_its_own():
     token, seen = bytes(32), [token_for(bytes(32), compute.verify_key) for compute in COMPUTES]
     assert len({token, *seen, *map(token_digest, seen)}) == 7
+
+
+# rounds with whole-number noise
+
+LAWS = {
+    "discrete-gaussian": (DiscreteGaussianMechanism(2.0), DiscreteGaussianMechanism(1.9)),
+    "discrete-laplace": (DiscreteLaplaceMechanism(0.5), DiscreteLaplaceMechanism(0.52)),
+    "skellam": (SkellamMechanism(2.0), SkellamMechanism(1.9)),
+}
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_everybody_settles_the_noise_of_a_round_and_compares(name: str):
+    """Less noise than stated, another law than the study's, one that is unknown here: each is one line."""
+    law, less = LAWS[name]
+    study = replace(STUDY, noise=name)
+    noise = law.settled(MEANS, study.population)
+    record = replace(
+        ROUND, study=digest(study), mechanism=law.describe(), fraction_bits=noise.grid.fraction_bits,
+        sigma_client=noise.sigma_client,
+    )  # fmt: skip
+    again, _ = read_round(sign_record(record, ANALYST), study)
+    assert again.checked(study).plan(0).noise.describe() == noise.describe()
+    assert again.event(study) == law.event()
+    other = next(each for each in LAWS if each != name)
+    for changes, message in [
+        ({"mechanism": less.describe()}, "sigma_client must be .*the round misstates its noise"),
+        ({"sigma_client": 0.999 * noise.sigma_client}, "sigma_client must be .*the round misstates its noise"),
+        ({"mechanism": LAWS[other][0].describe()}, f"mechanism must be '{name}', as the study says"),
+        ({"mechanism": {"mechanism": "pink", "noise_multiplier": 2.0}}, "mechanism must be one of .*; update hubbub"),
+        (
+            {"mechanism": {"mechanism": "pink", "package": "hubbub-paint"}},
+            "of the package 'hubbub-paint', which is not",
+        ),
+        ({"mechanism": {"mechanism": name}}, "mechanism must be described in full"),
+        ({"mechanism": {**law.describe(), "colour": "pink"}}, "mechanism must be described as hubbub describes it"),
+        ({"fraction_bits": 62}, "fraction_bits must be"),
+        ({"fraction_bits": -2}, "fraction_bits must be so large that the noise spans at least"),
+    ]:
+        with pytest.raises(InvalidInput, match=message) as caught:
+            replace(record, **changes).checked(study)
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("amount", [1e308, 1e290, 1e-290, 5e-324])
+@pytest.mark.parametrize("bits", [-900, 0, 900])
+def test_amounts_of_all_sizes_are_one_line(amount: float, bits: int):
+    for mechanism in (DiscreteGaussianMechanism(amount), DiscreteLaplaceMechanism(amount), SkellamMechanism(amount)):
+        name = str(mechanism.describe()["mechanism"])
+        study = replace(STUDY, noise=name)
+        record = replace(ROUND, study=digest(study), mechanism=mechanism.describe(), fraction_bits=bits)
+        with pytest.raises(InvalidInput):
+            record.checked(study)

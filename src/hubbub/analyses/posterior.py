@@ -166,8 +166,12 @@ class _Mixture:
 
     def _moments(self, mean: Floats, variance: Floats) -> tuple[Floats, Floats]:
         """Mean and standard deviation, from those of the components (first axis)."""
-        middle = np.tensordot(self.weights, mean, axes=1)
-        return middle, np.sqrt(np.tensordot(self.weights, variance + (mean - middle) ** 2, axes=1))
+        middle = self._mixed(mean)
+        return middle, np.sqrt(self._mixed(variance + (mean - middle) ** 2))
+
+    def _mixed(self, values: Floats) -> Floats:
+        """The weighted mean over the components, which are the first axis."""
+        return np.asarray(np.tensordot(self.weights, values, axes=1))
 
     def _interval(self, law: Any, level: float) -> Floats:
         """Central interval of a mixture of laws (first axis: components), one for each column."""
@@ -178,7 +182,7 @@ class _Mixture:
             low, high = ends.min(axis=0), ends.max(axis=0)
             for _ in range(30 if len(self.weights) > 1 else 0):
                 middle = (low + high) / 2
-                below = np.tensordot(self.weights, law.cdf(middle), axes=1) < share
+                below = self._mixed(law.cdf(middle)) < share
                 low, high = np.where(below, middle, low), np.where(below, high, middle)
             found.append((low + high) / 2)
         return np.stack(found, axis=-1)
@@ -186,6 +190,66 @@ class _Mixture:
     def _chosen(self, size: int, rng: np.random.Generator) -> NDArray[np.intp]:
         """Components of so many draws."""
         return rng.choice(len(self.weights), size, p=self.weights)
+
+
+@dataclass(frozen=True)
+class NormalMixturePosterior(_Mixture):
+    """Independent numbers, each with a mixture of normal posteriors of its own. The weights are (components, d)."""
+
+    means: Floats
+    """(components, d)."""
+    variances: Floats
+    """(components, d)."""
+
+    @property
+    def mean(self) -> Floats:
+        """Posterior means."""
+        return self._moments(self.means, self.variances)[0]
+
+    @property
+    def std(self) -> Floats:
+        """Posterior standard deviations."""
+        return self._moments(self.means, self.variances)[1]
+
+    @property
+    def covariance(self) -> Floats:
+        """(d, d): the numbers are independent."""
+        return np.diag(self.std**2)
+
+    def _mixed(self, values: Floats) -> Floats:
+        return np.asarray(np.sum(self.weights * values, axis=0))
+
+    def sample(self, size: int = 1, seed: int | None = None) -> Floats:
+        """(size, d) draws."""
+        rng = np.random.default_rng(seed)
+        columns = range(self.weights.shape[1])
+        chosen = np.stack([rng.choice(len(self.weights), size, p=self.weights[:, j]) for j in columns], axis=1)
+        mean, variance = (np.take_along_axis(part, chosen, axis=0) for part in (self.means, self.variances))
+        return np.asarray(rng.normal(mean, np.sqrt(variance)))
+
+    def interval(self, level: float = 0.9) -> Floats:
+        """(d, 2) central credible intervals."""
+        return self._interval(_Normals(self.means, np.sqrt(self.variances)), level)
+
+
+@dataclass(frozen=True)
+class _Normals:
+    """Normal laws, as quick as scipy.stats has them not: a mixture asks them sixty times."""
+
+    mean: Floats
+    std: Floats
+
+    def ppf(self, share: float) -> Floats:
+        """Quantiles."""
+        from scipy.special import ndtri
+
+        return np.asarray(self.mean + self.std * ndtri(share))
+
+    def cdf(self, value: Floats) -> Floats:
+        """Cumulative probabilities."""
+        from scipy.special import ndtr
+
+        return np.asarray(ndtr((value - self.mean) / self.std))
 
 
 @dataclass(frozen=True)

@@ -131,7 +131,7 @@ class Same:
 
 def attempt_coins(setting: Setting, name: str, *, law: Mechanism) -> Case:
     """A sample counts by a coin that its holder alone sees; all others are zero, so that their coins do not matter."""
-    statistic, budget, scene = Clipped(Same(), np.zeros(0), 1.0, 0.3), budget_for(law, setting.budget), FEW
+    statistic, budget, scene = Clipped(Same(), np.zeros(0), 1.0, 0.5), budget_for(law, setting.budget), FEW
     (mechanism,) = law.within(budget, (1.0,), statistic.probability)
     spec = RoundSpec("audit", statistic, mechanism)
     data = scene.neighbours(worst_of(spec, order_of(law)), np.zeros(statistic.columns))

@@ -28,15 +28,19 @@ if TYPE_CHECKING:
 _SOLVED = 5e-3  # relative, of a multiplier found by bisection
 _HOPELESS = 500.0  # an epsilon beyond which nothing is private
 _LEAST = 0.4  # steps with less noise count as if nobody had been sampled: dp_accounting would take minutes
+_LOUD = 0.05  # with less Gaussian noise (an epsilon of 200 and more) epsilons are added: composing would take gigabytes
+_MOST = 1e50  # multipliers count as no larger, and as none below 1/this, whose squares would not be numbers
+_POINTS = 2e6  # of a loss, at most, so that composing takes seconds
 
 
 def composed_multiplier(events: Iterable[GaussianEvent]) -> float:
     """The noise multiplier of the one Gaussian mechanism that equals all of them together."""
     inverse = 0.0
     for event in events:
-        if event.noise_multiplier <= 0:
+        if event.noise_multiplier < 1 / _MOST:
             return 0.0
-        inverse += event.noise_multiplier**-2
+        if not math.isinf(event.noise_multiplier):
+            inverse += min(event.noise_multiplier, _MOST) ** -2
     return math.inf if inverse == 0 else inverse**-0.5
 
 
@@ -52,8 +56,10 @@ def epsilon_spent(events: Sequence[Event], delta: float) -> float:
         if not parts.several:
             return added
         return min(added, float(_composed(parts).get_epsilon(delta)))
-    found = float(_composed(parts).get_epsilon(delta))
     plain = _unamplified(parts)
+    if plain is not None and parts.multiplier < _LOUD:
+        return epsilon_spent(plain, delta)
+    found = float(_composed(parts).get_epsilon(delta))
     return found if plain is None else min(found, epsilon_spent(plain, delta))
 
 
@@ -78,9 +84,15 @@ def ideal_budget(budget: Budget, ratio: float, outside: float) -> Budget | None:
 
     Let P and P' be the real laws for two neighbours, Q and Q' the ideal ones, k the ratio and o what is outside. Then
     P <= e^k Q + o <= e^k (e^e Q' + d) + o <= e^(k + e) (e^k P' + o) + e^k d + o.
+
+    What is outside counts e^e times, so that a large e would cost all of the delta: e is then taken to be smaller, and
+    what fits that budget fits the larger one. So much epsilon protects nobody anyway.
     """
-    left, epsilon = ideal_delta(budget.delta, budget.epsilon, ratio, outside), budget.epsilon - 2 * ratio
-    return Budget(epsilon, left) if left > 0 and epsilon >= SMALLEST_EPSILON else None
+    if budget.pure:
+        return None
+    epsilon = min(budget.epsilon, math.log(budget.delta / outside) - math.log(8)) if outside else budget.epsilon
+    left, rest = ideal_delta(budget.delta, epsilon, ratio, outside), epsilon - 2 * ratio
+    return Budget(rest, left) if left > 0 and rest >= SMALLEST_EPSILON else None
 
 
 def fits(events: Sequence[Event], budget: Budget) -> bool:
@@ -91,9 +103,9 @@ def fits(events: Sequence[Event], budget: Budget) -> bool:
         return inner is not None and fits(parts.ideal, inner)
     if budget.pure:
         return not parts.others and math.isinf(parts.multiplier) and parts.pure <= budget.epsilon
+    if _beyond(parts, budget):
+        return False
     if not parts.others:
-        if parts.multiplier <= 0:
-            return False
         if _added(parts, budget):
             return True
         return parts.several and _delta(parts, budget.epsilon) <= budget.delta
@@ -101,6 +113,25 @@ def fits(events: Sequence[Event], budget: Budget) -> bool:
     if plain is not None and fits(plain, budget):
         return True
     return _delta(parts, budget.epsilon) <= budget.delta
+
+
+def _beyond(parts: _Parts, budget: Budget) -> bool:
+    """True where the Gaussian and pure events alone are known to cost more, by bounds that take no time.
+
+    Gaussian ones by their own delta. All of them by the mean and deviation of their loss (that of randomised answers
+    for pure ones): it exceeds mean - deviation with probability 1/2 at least (Cantelli), and by one more than epsilon
+    then, which takes a delta of (1 - 1/e) / 2.
+    """
+    if parts.multiplier <= 0:
+        return True
+    if not math.isinf(parts.multiplier) and log_delta(parts.multiplier, budget.epsilon) > math.log(budget.delta):
+        return True
+    mean, variance = 0.5 / parts.multiplier**2, 1 / parts.multiplier**2
+    for event in parts.pures:
+        epsilon = min(event.epsilon, _HOPELESS)
+        mean += event.steps * epsilon * math.tanh(epsilon / 2)
+        variance += event.steps * (epsilon / math.cosh(epsilon / 2)) ** 2
+    return budget.delta < 0.3 and mean - math.sqrt(variance) >= budget.epsilon + 1
 
 
 def _added(parts: _Parts, budget: Budget) -> bool:
@@ -185,7 +216,7 @@ class _Parts:
     def several(self) -> bool:
         """True where adding the epsilons of pure events is more than they cost together, for a positive delta."""
         count = sum(event.steps for event in self.pures)
-        return count > 1 or (count == 1 and not math.isinf(self.multiplier))
+        return self.multiplier >= _LOUD and (count > 1 or (count == 1 and not math.isinf(self.multiplier)))
 
 
 def _unamplified(parts: _Parts) -> list[Event] | None:
@@ -211,6 +242,8 @@ def _sorted(events: Iterable[Event]) -> _Parts:
     for event in events:
         while isinstance(event, CloseEvent):
             ratio, outside, event = ratio + event.ratio, outside + event.outside, event.ideal
+        if isinstance(event, SampledGaussianEvent) and event.noise_multiplier > _MOST:
+            event = replace(event, noise_multiplier=_MOST)
         ideal.append(event)
         if isinstance(event, GaussianEvent):
             gaussian.append(event)
@@ -242,7 +275,7 @@ _remembered_delta = lru_cache(maxsize=256)(_composed_delta)
 def _composed(parts: _Parts):  # type: ignore[no-untyped-def]  # dp_accounting is untyped
     from dp_accounting import GaussianDpEvent, NonPrivateDpEvent, UnsupportedEventError
 
-    accountant = _accountant(_grid(parts.others))
+    accountant = _accountant(_grid(parts))
     try:
         for event in _in_its_terms((*parts.pures, *parts.others)):
             accountant.compose(event)
@@ -278,11 +311,12 @@ def _accountant(interval: float):  # type: ignore[no-untyped-def]  # dp_accounti
     return Accountant(NeighboringRelation.REPLACE_ONE, interval)
 
 
-def _grid(events: Sequence[Event]) -> float:
+def _grid(parts: _Parts) -> float:
     """How finely dp_accounting cuts the loss: 1e-4, coarser where the loss is large (it rounds toward privacy)."""
-    sampled = [event for event in events if isinstance(event, SampledGaussianEvent) and event.noise_multiplier > 0]
+    sampled = [each for each in parts.others if isinstance(each, SampledGaussianEvent) and each.noise_multiplier > 0]
     rough = sum(event.steps * (event.probability / event.noise_multiplier) ** 2 for event in sampled)
-    return 1e-4 * min(max(1.0, rough), 100.0)
+    reach = sum(event.steps * event.epsilon for event in parts.pures if event.epsilon <= _HOPELESS)
+    return max(1e-4 * min(max(1.0, rough), 100.0), 2 * reach / _POINTS)
 
 
 def _in_its_terms(events: Sequence[Event]) -> list[DpEvent]:

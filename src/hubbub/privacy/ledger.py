@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import threading
 from collections.abc import Iterator, Sequence
@@ -87,7 +88,7 @@ class Ledger:
                 raise BudgetExceeded(
                     f"budget must cover the charge: of {self.budget} epsilon={self.epsilon:.4g} is spent in "
                     f"{len(self._entries)} release(s), and {len(entries)} more would exceed it; "
-                    "nothing was released, use a larger total budget or fewer fits"
+                    f"nothing was released, {_remedy(entries, self.budget)}"
                 )
             self._write((*self._entries, *entries))
 
@@ -133,10 +134,10 @@ class Ledger:
     def __str__(self) -> str:
         spent, total = self.epsilon, self.budget.epsilon
         lines = [f"Ledger of {self.budget}: epsilon {spent:.4g} of {total:g} spent in {len(self._entries)} release(s)"]
-        for number, entry in enumerate(self._entries, 1):
-            alone = epsilon_spent([entry.event], self.budget.delta)
-            lines.append(f"  {number}. {entry.label}: epsilon {alone:.4g} on its own")
-        if len(self._entries) > 1:
+        alone = [epsilon_spent([entry.event], self.budget.delta) for entry in self._entries]
+        for number, (entry, one) in enumerate(zip(self._entries, alone, strict=True), 1):
+            lines.append(f"  {number}. {entry.label}: epsilon {one:.4g} on its own")
+        if spent < math.fsum(alone) * (1 - 1e-6):
             lines.append("  together less than the sum: losses of independent noise partly cancel (exact composition)")
         return "\n".join(lines)
 
@@ -259,6 +260,13 @@ def _stored(path: Path) -> tuple[Budget, tuple[Entry, ...]]:
         return Budget(stored["epsilon"], stored["delta"]), entries
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise InvalidInput(f"ledger must be a file written by hubbub, got ledger={path}; name another file") from None
+
+
+def _remedy(entries: Sequence[Entry], budget: Budget) -> str:
+    """What helps whoever was refused."""
+    if budget.pure and math.isinf(epsilon_spent([entry.event for entry in entries], 0.0)):
+        return "use the mechanism discrete-laplace or a total budget with a delta: no pure epsilon covers such noise"
+    return "use a larger total budget or fewer fits"
 
 
 def _without(entries: tuple[Entry, ...], taken_back: Sequence[Entry]) -> tuple[Entry, ...]:

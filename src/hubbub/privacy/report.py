@@ -130,7 +130,7 @@ class PrivacyReport:
         p = self._last
         if p.setting.aggregator:
             return ["the trusted aggregator sees every sample: there is no protection against it", *common(p)]
-        special = [all_pool(p), p.population.beyond()]
+        special = [all_pool(self.rounds[-1].release), p.population.beyond()]
         if p.sealed is None:
             special.append("the shares were not encrypted by hubbub: none of them left " + p.setting.name)
         return [*special, *common(p)]
@@ -216,11 +216,12 @@ def population_dict(population: Population) -> dict[str, object]:
     }  # fmt: skip
 
 
-def all_pool(p: Protection) -> str:
-    """What is left where too many Computes conspire."""
+def all_pool(release: Release) -> str:
+    """What is left where too many Computes conspire. A share of Laplace noise is zero more often than not."""
+    p, alone = release.protection, "" if release.noise.shape is None else ", which is often zero"
     many = conspiring(p) + 1
     who = f"all {many} Computes" if many == p.computes else f"{many} of the {p.computes} Computes"
-    return f"if {who} pool their shares, a client is covered by its own share of noise only"
+    return f"if {who} pool their shares, a client is covered by its own share of noise only{alone}"
 
 
 def _round_line(r: Round) -> str:

@@ -11,6 +11,7 @@ from scipy.special import gammaln
 
 from hubbub.analyses.families.plausible import plausible_count, plausible_counts, plausible_moments
 from hubbub.analyses.posterior import DirichletPosterior, NormalVariancePosterior, ScalarPosterior
+from hubbub.protocols import NoiseLaw
 
 
 @pytest.mark.parametrize(("prior", "noise"), [(0.6, 1.8), (0.02, 6.0), (20.0, 3.0), (1.0, 100.0)])
@@ -22,7 +23,7 @@ def test_counts_of_categories_are_those_of_enumeration(prior: float, noise: floa
     )
     exact = np.exp(log - log.max())
     exact /= exact.sum()
-    counts, weights = plausible_counts(n, noisy, noise, prior)
+    counts, weights = plausible_counts(n, noisy, NoiseLaw("normal", noise), prior)
     assert (counts.sum(axis=1) == n).all()
     assert counts.min() >= 0
     expected = exact @ every
@@ -34,31 +35,33 @@ def test_counts_of_categories_are_those_of_enumeration(prior: float, noise: floa
 
 
 def test_without_noise_there_is_one_possibility():
-    counts, weights = plausible_counts(12, np.array([3.0, 0.0, 9.0]) + 1e-9, 1e-8, 1.0)
+    counts, weights = plausible_counts(12, np.array([3.0, 0.0, 9.0]) + 1e-9, NoiseLaw("normal", 1e-8), 1.0)
     np.testing.assert_array_equal(counts, [[3, 0, 9]])
     assert weights == [1.0]
-    counts, weights = plausible_count(np.zeros_like, 5.0 + 1e-9, 1e-8, 12)
+    counts, weights = plausible_count(np.zeros_like, 5.0 + 1e-9, NoiseLaw("normal", 1e-8), 12)
     np.testing.assert_array_equal(counts, [5.0])
 
 
 def test_one_category_holds_everybody():
-    counts, _ = plausible_counts(9, np.array([4.0]), 3.0, 1.0)
+    counts, _ = plausible_counts(9, np.array([4.0]), NoiseLaw("normal", 3.0), 1.0)
     np.testing.assert_array_equal(counts, [[9.0]])
 
 
 @pytest.mark.parametrize(("noisy", "noise"), [(3.2, 1.5), (-4.0, 2.0), (19.0, 4.0), (8.0, 1e4)])
 def test_a_count_is_weighed_by_prior_and_noise(noisy: float, noise: float):
-    n, a, b = 15, 0.5, 2.0
+    n, a, b, law = 15, 0.5, 2.0, NoiseLaw("normal", noise)
     every = np.arange(n + 1.0)
     exact = stats.betabinom.pmf(every, n, a, b) * np.exp(-0.5 * ((noisy - every) / noise) ** 2)
-    counts, weights = plausible_count(lambda k: stats.betabinom.logpmf(np.round(k), n, a, b), noisy, noise, n)
+    counts, weights = plausible_count(lambda k: stats.betabinom.logpmf(np.round(k), n, a, b), noisy, law, n)
     np.testing.assert_allclose(np.interp(every, counts, weights, 0, 0), exact / exact.sum(), atol=1e-12)
 
 
 def test_a_prior_far_from_the_noisy_count_is_heard():
     """Very many clients: the window goes to where prior and noise agree, and the groups keep mean and deviation."""
     middle, deviation, noisy, noise, most = 4e8, 3e3, 4.3e8, 5e6, 1e9
-    counts, weights = plausible_count(lambda k: -0.5 * ((k - middle) / deviation) ** 2, noisy, noise, most)
+    counts, weights = plausible_count(
+        lambda k: -0.5 * ((k - middle) / deviation) ** 2, noisy, NoiseLaw("normal", noise), most
+    )
     precision = deviation**-2 + noise**-2
     mean = (middle / deviation**2 + noisy / noise**2) / precision
     assert weights @ counts == pytest.approx(mean, abs=0.02 * deviation)
@@ -76,7 +79,7 @@ def test_a_small_prior_keeps_its_weight_at_the_end_where_numbers_are_very_many()
     every = np.arange(n + 1.0)
     exact = np.exp(log_prior(every) - 0.5 * (every / noise) ** 2 - log_prior(0.0))
     exact /= exact.sum()
-    counts, weights = plausible_count(log_prior, 0.0, noise, n)
+    counts, weights = plausible_count(log_prior, 0.0, NoiseLaw("normal", noise), n)
     assert weights @ counts == pytest.approx(exact @ every, rel=1e-4)
     assert weights[counts < 0.5].sum() == pytest.approx(exact[0], rel=1e-4)
     for share in (0.3, 0.5, 0.9):
@@ -103,7 +106,9 @@ def test_moments_agree_with_simulated_samples(noise: float):
         total = scale + np.exp(log_square) / 2 + count * n / (count + n) * m**2 / 2
         return (n - 1) / 2 * log_square - (shape + n / 2) * np.log(total)
 
-    means, squares, weights = plausible_moments(log_prior, n, noisy, deviation, bound)
+    means, squares, weights = plausible_moments(
+        log_prior, n, noisy, [NoiseLaw("normal", each) for each in deviation], bound
+    )
     for found, expected in ((means, mean), (squares, square)):
         middle, spread = weight @ expected, np.sqrt(weight @ (expected - weight @ expected) ** 2)
         assert weights @ found == pytest.approx(middle, abs=0.25 * spread)

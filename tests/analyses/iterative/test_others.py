@@ -14,6 +14,7 @@ from hubbub import (
     PrivateGaussianMixture,
     PrivateLogisticRegression,
     PrivateSGLD,
+    PrivateSVI,
     TrustedAggregator,
 )
 from hubbub.analyses.iterative.logistic import JaakkolaProgram
@@ -121,3 +122,20 @@ def test_coins_are_fair_and_hidden_in_the_sum():
     assert abs(release.value[-1] / 0.5 - 1000) < np.sqrt(4000 * np.log(2e6) / 2)
     assert release.n == 4000
     assert release.event.probability == 0.25
+
+
+@pytest.mark.parametrize("estimator", ["svi", "sgld", "logistic", "mixture"])
+def test_learning_in_steps_runs_under_laplace_noise(estimator: str):
+    """Pure epsilon over several steps; the noise counts by its variance, as docs/iterative.md says."""
+    engine = LocalEngine(seed=3, mechanism="discrete-laplace")
+    settings = {"budget": Budget(50.0, 0.0), "steps": 5, "engine": engine}
+    X, y = models.logistic_data(1000)
+    if estimator == "svi":
+        found = PrivateSVI(models.logistic, clip=1.0, **settings).fit(X, y).sample(50)["w"]
+    elif estimator == "sgld":
+        found = PrivateSGLD(models.normal_mean, clip=4.0, **settings).fit(X[:, 0]).sample(50)["m"]
+    elif estimator == "logistic":
+        found = PrivateLogisticRegression(**settings).fit(X, y).posterior_.std
+    else:
+        found = PrivateGaussianMixture(3, x_norm=3.0, **settings).fit(groups(300)).result_.table()[0]["mean"]
+    assert np.isfinite(found).all()

@@ -51,10 +51,12 @@ def simulate(rng: np.random.Generator, shape: Released, models: list[list[int]] 
     q = S @ beta + np.sqrt(s2[0]) * np.linalg.cholesky(S) @ rng.standard_normal(p)
     yy = q @ np.linalg.solve(S, q) + s2[0] * rng.chisquare(n - p)
     noise, weight = shape.noise_std, shape.ball.weight
+    k = shape.shape
+    loud = np.ones((p + 2, p + 2)) if k is None else np.sqrt(rng.gamma(k, 1 / k, (p + 2, p + 2)))
     sums = Gram(
-        S + noise * symmetric(rng, p),
-        q + noise / weight / np.sqrt(2) * rng.standard_normal(p),
-        float(yy + noise / weight**2 * rng.standard_normal()),
+        S + noise * symmetric(rng, p) * (np.triu(loud) + np.triu(loud, 1).T)[:p, :p],
+        q + noise / weight / np.sqrt(2) * rng.standard_normal(p) * loud[p, :p],
+        float(yy + noise / weight**2 * rng.standard_normal() * loud[-1, -1]),
     )
     residual = s2[0] / shape.shortening(S[None])[0]
     return replace(shape, sums=sums), beta, residual, model
@@ -62,17 +64,21 @@ def simulate(rng: np.random.Generator, shape: Released, models: list[list[int]] 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("p", "n", "noise", "radius", "intercept", "studies", "doubt"),
-    [(2, 300, 8.0, 0.7, False, 50, 0.3), (3, 1000, 30.0, 1.4, True, 50, 0.3), (6, 500, 15.0, 1.2, False, 30, 0.3),
-     (3, 300, 20.0, 0.99, True, 30, 0.6),
-     pytest.param(4, 500, 20.0, 1.2, True, 60, 0.9, marks=pytest.mark.long)],
+    ("p", "n", "noise", "radius", "intercept", "studies", "doubt", "law"),
+    [(2, 300, 8.0, 0.7, False, 50, 0.3, None), (3, 1000, 30.0, 1.4, True, 50, 0.3, None),
+     (6, 500, 15.0, 1.2, False, 30, 0.3, None), (3, 300, 20.0, 0.99, True, 30, 0.6, None),
+     (3, 1000, 30.0, 1.4, True, 30, 0.3, 1.0),
+     pytest.param(3, 300, 20.0, 0.99, True, 60, 0.6, 2.5, marks=pytest.mark.long),
+     pytest.param(6, 500, 15.0, 1.2, False, 60, 0.3, 1.0, marks=pytest.mark.long),
+     pytest.param(4, 500, 20.0, 1.2, True, 60, 0.9, None, marks=pytest.mark.long)],
 )  # fmt: skip
 def test_ranks_of_the_truth_are_uniform(
-    p: int, n: int, noise: float, radius: float, intercept: bool, studies: int, doubt: float
+    p: int, n: int, noise: float, radius: float, intercept: bool, studies: int, doubt: float, law: float | None
 ):
     """Simulation-based calibration: false alarm at 1e-4 a test; a plug-in posterior fails by tens of orders."""
     rng = np.random.default_rng([p, n])
     empty = released(np.eye(p), np.zeros(p), 1.0, n, noise, 1.3, radius, intercept=intercept, doubt=doubt)
+    empty = replace(empty, shape=law)
     ranks = {"first": [], "last": [], "residual": [], "length": []}
     for study in range(studies):
         data, beta, residual, _ = simulate(rng, empty)

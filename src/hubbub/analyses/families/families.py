@@ -16,9 +16,15 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from hubbub.analyses.families.family import Family, FamilyFit, FamilyState
-from hubbub.analyses.families.plausible import plausible_count, plausible_counts, plausible_moments
+from hubbub.analyses.families.plausible import (
+    plausible_count,
+    plausible_counts,
+    plausible_moments,
+    plausible_variances,
+)
 from hubbub.analyses.posterior import (
     DirichletPosterior,
+    NormalMixturePosterior,
     NormalPosterior,
     NormalVariancePosterior,
     ScalarPosterior,
@@ -33,11 +39,12 @@ _LARGEST = 1e12  # parameter of a prior, in the units of the data
 
 
 @dataclass(frozen=True)
-class GaussianMean(Family[NormalPosterior]):
+class GaussianMean(Family[NormalPosterior | NormalMixturePosterior]):
     """x ~ N(theta, variance I) with known variance and theta ~ N(prior_mean, prior_variance I).
 
-    The noise of the mechanism is normal too, so here the posterior takes it into account exactly. `names` are those of
-    the columns; without them they are numbered.
+    Where the noise of the mechanism is normal, so is the posterior. Laplace noise is normal with a random variance,
+    and the posterior a mixture of normal ones over that. Both count the noise exactly. `names` are those of the
+    columns; without them they are numbered.
     """
 
     kind: ClassVar[str] = "gaussian-mean"
@@ -73,13 +80,21 @@ class GaussianMean(Family[NormalPosterior]):
         """The clipped values."""
         return Means(tuple(self._bounds()))
 
-    def posterior(self, release: Release) -> NormalPosterior:
+    def posterior(self, release: Release) -> NormalPosterior | NormalMixturePosterior:
         """Of the mean."""
-        me, n = self.checked(), release.n
-        observed = me.variance / n + (release.noise_std / n) ** 2
-        precision = 1 / me.prior_variance + 1 / observed
-        mean = (me.prior_mean / me.prior_variance + release.value / n / observed) / precision
-        return NormalPosterior(mean, np.eye(mean.size) / precision)
+        me, n, seen = self.checked(), release.n, release.value / release.n
+        if release.noise.normal:
+            mean, variance = me._given(seen, np.asarray(me.variance / n + (release.noise_std / n) ** 2))
+            return NormalPosterior(mean, np.eye(mean.size) * variance)
+        spread = me.prior_variance + me.variance / n
+        noise, weights = plausible_variances(seen - me.prior_mean, spread, release.noise.scaled(1 / n))
+        return NormalMixturePosterior(weights, *me._given(seen, me.variance / n + noise))
+
+    def _given(self, seen: Floats, observed: Floats) -> tuple[Floats, Floats]:
+        """Mean and variance of the posterior where means were seen with this variance."""
+        precision = 1 / self.prior_variance + 1 / observed
+        mean = (self.prior_mean / self.prior_variance + seen / observed) / precision
+        return mean, 1 / precision
 
     def quantities(self) -> tuple[str, ...]:
         """The mean of each column."""
@@ -159,7 +174,7 @@ class Gaussian(Family[NormalVariancePosterior]):
 
         units = np.array([me.bound, me.bound**2])
         mean, square, weights = plausible_moments(
-            log_prior, n, release.value * units, release.noise_std * units, me.bound
+            log_prior, n, release.value * units, [release.noise.scaled(unit) for unit in units], me.bound
         )
         location = (prior_count * center + n * mean) / count
         return NormalVariancePosterior(weights, location, scale(mean, square), count, shape)
@@ -210,7 +225,7 @@ class Bernoulli(Family[ScalarPosterior]):
         """Of the success probability."""
         (a, b), n = self.checked().prior, release.n
         count, weights = plausible_count(
-            lambda k: _log_ways(k, a) + _log_ways(n - k, b), release.value[0], release.noise_std, n
+            lambda k: _log_ways(k, a) + _log_ways(n - k, b), release.value[0], release.noise, n
         )
         return ScalarPosterior(weights, "beta", (a + count, b + (n - count)))
 
@@ -256,7 +271,7 @@ class Categorical(Family[DirichletPosterior]):
     def posterior(self, release: Release) -> DirichletPosterior:
         """Of the probabilities."""
         prior = self.checked().prior
-        counts, weights = plausible_counts(release.n, release.value, release.noise_std, prior)
+        counts, weights = plausible_counts(release.n, release.value, release.noise, prior)
         return DirichletPosterior(weights, prior + counts)
 
     def quantities(self) -> tuple[str, ...]:
@@ -308,7 +323,7 @@ class PoissonRate(Family[ScalarPosterior]):
         shape, rate = me.prior
         decay = np.log1p(rate / n)
         count, weights = plausible_count(
-            lambda k: _log_ways(k, shape) - k * decay, release.value[0], release.noise_std, n * me.bound
+            lambda k: _log_ways(k, shape) - k * decay, release.value[0], release.noise, n * me.bound
         )
         return ScalarPosterior(weights, "gamma", (shape + count, np.full(count.size, rate + n)))
 

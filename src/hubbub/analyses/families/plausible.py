@@ -6,11 +6,12 @@ Post-processing: free, and the seed is harmless.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from hubbub.arrays import Floats
+from hubbub.release import NoiseLaw
 
 _LEAST_NOISE = 1e-9  # so that no noise at all is no special case
 _NEGLIGIBLE = 45.0  # so far below the highest, a log weight counts for nothing
@@ -21,17 +22,19 @@ _GRID = 48  # points of a window
 _DROPS = (22.5, 8.0, 2.0)  # in log weight, around which grids get finer and finer
 _SWEEPS, _CHAINS, _RECORDS = 15, 64, 10  # of the sampler between records, ten times as many before; fewer chains ...
 _NUMBERS = 64_000  # ... where they would hold more counts than this
+_TABLE, _TABLE_END = 6000, 60.0  # points of a table of a density, and how many deviations it reaches
+_POINTS = 200  # variances that are weighed
 
 
 def plausible_count(
-    log_prior: Callable[[Floats], Floats], noisy: float, noise: float, most: float
+    log_prior: Callable[[Floats], Floats], noisy: float, noise: NoiseLaw, most: float
 ) -> tuple[Floats, Floats]:
     """Whole numbers from 0 to `most` that the sum may have been, and their weights; in groups if they are many."""
 
-    noise = max(noise, _LEAST_NOISE)
+    log_noise = _tabled(noise.at_least(_LEAST_NOISE))
 
     def log_weight(count: Floats) -> Floats:
-        return np.asarray(log_prior(count) - 0.5 * ((noisy - count) / noise) ** 2)
+        return np.asarray(log_prior(count) + log_noise(noisy - count))
 
     low, high = 0.0, np.floor(most)
     while high - low > _MANY:
@@ -68,7 +71,7 @@ def _cells(low: float, high: float) -> tuple[Floats, Floats]:
 
 
 def plausible_moments(
-    log_prior: Callable[[Floats, Floats], Floats], n: int, noisy: Floats, noise: Floats, bound: float
+    log_prior: Callable[[Floats, Floats], Floats], n: int, noisy: Floats, noise: Sequence[NoiseLaw], bound: float
 ) -> tuple[Floats, Floats, Floats]:
     """Means and sums of squares around them that n numbers within the bound may have had, and their weights.
 
@@ -76,12 +79,12 @@ def plausible_moments(
     x and x^2. Every mean has a window of its own for the squares: together they lie on a thin ridge.
     """
 
-    noise = np.maximum(noise, _LEAST_NOISE * np.array([bound, bound**2]))
+    units = (bound, bound**2)
+    one, two = (_tabled(law.at_least(_LEAST_NOISE * unit)) for law, unit in zip(noise, units, strict=True))
 
     def log_weight(mean: Floats, log_square: Floats) -> Floats:
-        of_mean = 0.5 * ((noisy[0] - n * mean) / noise[0]) ** 2
-        of_square = 0.5 * ((noisy[1] - np.exp(log_square) - n * mean**2) / noise[1]) ** 2
-        return np.asarray(log_prior(mean, log_square) - of_mean - of_square)
+        of_square = two(noisy[1] - np.exp(log_square) - n * mean**2)
+        return np.asarray(log_prior(mean, log_square) + one(noisy[0] - n * mean) + of_square)
 
     def weighed(mean: Floats) -> tuple[Floats, Floats]:
         """A grid of log squares for each mean, and the log weights of its points."""
@@ -134,7 +137,7 @@ def _widths(points: Floats) -> Floats:
     return np.asarray(np.concatenate([gaps, zero], axis=-1) + np.concatenate([zero, gaps], axis=-1)) / 2
 
 
-def plausible_counts(n: int, noisy: Floats, noise: float, prior: float) -> tuple[Floats, Floats]:
+def plausible_counts(n: int, noisy: Floats, noise: NoiseLaw, prior: float) -> tuple[Floats, Floats]:
     """Counts of categories, n in all, that the sums may have been, and their weights, by Metropolis sampling.
 
     Each step divides what a pair of categories holds anew, all pairs of a matching and all chains at once: by turns a
@@ -142,14 +145,15 @@ def plausible_counts(n: int, noisy: Floats, noise: float, prior: float) -> tuple
     """
     from scipy.special import gammaln
 
-    rng, noise = np.random.default_rng(0), max(noise, _LEAST_NOISE)
+    rng, law_of_noise = np.random.default_rng(0), noise.at_least(_LEAST_NOISE)
+    std, log_density = law_of_noise.std, _tabled(law_of_noise)
     categories, pairs = noisy.size, noisy.size // 2
     chains = int(np.clip(_NUMBERS // categories, 8, _CHAINS))
     apart = _SWEEPS * int(np.ceil(np.clip(0.1 / prior, 1, 8)))  # small priors mix slowly
-    counts = _near(noisy + noise * rng.standard_normal((chains, categories)), n)
+    counts = _near(noisy + std * rng.standard_normal((chains, categories)), n)
 
     def log_noise(count: Floats, seen: Floats) -> Floats:
-        return np.asarray(-0.5 * ((seen - count) / noise) ** 2)
+        return log_density(seen - count)
 
     def log_weight(count: Floats, seen: Floats) -> Floats:
         return np.asarray(gammaln(prior + count) - gammaln(count + 1) + log_noise(count, seen))
@@ -164,7 +168,7 @@ def plausible_counts(n: int, noisy: Floats, noise: float, prior: float) -> tuple
             share = np.where(np.isfinite(share), share, rng.integers(2, size=a.shape))  # tiny priors
             change, law = rng.binomial((a + b).astype(np.int64), share) - a, log_noise
         else:
-            step = np.maximum(1.5 * np.minimum(noise / np.sqrt(2), (a + b) / 2), 0.7)
+            step = np.maximum(1.5 * np.minimum(std / np.sqrt(2), (a + b) / 2), 0.7)
             change, law = np.round(step * rng.standard_normal(a.shape)), log_weight
             change *= (change >= -a) & (change <= b)
         gain = law(a + change, noisy[one]) + law(b - change, noisy[two]) - law(a, noisy[one]) - law(b, noisy[two])
@@ -175,6 +179,44 @@ def plausible_counts(n: int, noisy: Floats, noise: float, prior: float) -> tuple
             found.append(counts.copy())
     different, times = np.unique(np.concatenate(found), axis=0, return_counts=True)
     return different, times / times.sum()
+
+
+def _tabled(law: NoiseLaw) -> Callable[[Floats], Floats]:
+    """The log density of a law, from a table where it takes Bessel functions, which are slow: within 1e-4 of it."""
+    if law.normal or law.shape == 1:
+        return law.log_density
+    points = _TABLE_END * law.std * np.linspace(0, 1, _TABLE) ** 2  # close to one another around zero
+    values = law.log_density(points)
+    slope = (values[-1] - values[-2]) / (points[-1] - points[-2])
+
+    def log_density(noise: Floats) -> Floats:
+        distance = np.abs(noise)
+        return np.asarray(np.interp(distance, points, values) + slope * np.maximum(distance - points[-1], 0.0))
+
+    return log_density
+
+
+def plausible_variances(gap: Floats, spread: float, law: NoiseLaw) -> tuple[Floats, Floats]:
+    """(points, d) variances that the noise may have had, and their weights, for each of d numbers on its own.
+
+    `gap` is how far a noisy number lies from what is expected of it, `spread` the variance of that apart from the
+    noise. The noise must have a shape. Even steps of the logarithm, over all that counts at all.
+    """
+    assert law.shape is not None
+    shape, mean = law.shape, max(law.std, _LEAST_NOISE) ** 2
+    low = np.full(gap.shape, np.log(mean) - 25.0 * max(1.0, 1 / shape))
+    high = np.log(mean * 100 / shape + np.abs(gap) * np.sqrt(2 * mean / shape))
+
+    def log_weight(log: Floats) -> Floats:
+        variance = np.exp(log)
+        total = spread + variance
+        prior = shape * log - shape * variance / mean
+        return np.asarray(prior - 0.5 * np.log(total) - 0.5 * gap[:, None] ** 2 / total)
+
+    log = np.linspace(*_closed(log_weight, low, high, _NEGLIGIBLE), _POINTS, axis=-1)
+    height = log_weight(log)
+    weights = np.exp(height - height.max(axis=1, keepdims=True))
+    return np.exp(log).T, (weights / weights.sum(axis=1, keepdims=True)).T
 
 
 def _near(wanted: Floats, n: int) -> Floats:

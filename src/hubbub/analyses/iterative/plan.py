@@ -161,6 +161,7 @@ def make_plan(
     else:
         noise = _amount(mechanism, schedule.noise_multiplier)
         if schedule.noise_multiplier > 0:
+            mechanism.within(budget, (1.0,))  # refuses a delta that no amount of such noise keeps
             steps = _paid(budget, noise.event(probability), steps, picked)
     picked = None if picked is None else picked[:steps]
     first = RoundSpec(label, statistic(probability), noise, chosen=None if picked is None else picked[0])

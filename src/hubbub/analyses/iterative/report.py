@@ -148,7 +148,7 @@ class TrainingReport(Statement):
             special.append(
                 "a client works as much when it lost its coin as when it won; how long its machine takes is not covered"
             )
-        return [all_pool(p), p.population.beyond(), *special, *common(p)]
+        return [all_pool(self.last), p.population.beyond(), *special, *common(p)]
 
     def __str__(self) -> str:
         p, plan = self._protection, self.plan

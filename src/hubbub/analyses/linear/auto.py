@@ -88,8 +88,9 @@ class LinearRegression(RegressionColumns, Analysis[RegressionState, RegressionRe
         columns = Columns(found.centre + self._middle, found.scale, found.doubt)
         release = state.done[1]
         released = Released(
-            sums.unflatten(release.value), release.n, release.noise_std, sums.bound, columns, self.intercept
-        )
+            sums.unflatten(release.value), release.n, release.noise_std, sums.bound, columns, self.intercept,
+            release.noise.shape,
+        )  # fmt: skip
         report = state.report()
         return RegressionResult(RegressionRelease(released, self.features, self.target, report.as_dict()), report)
 

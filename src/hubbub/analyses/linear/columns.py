@@ -1,6 +1,7 @@
 """From a noisy histogram of each column to where it lies and how widely it varies.
 
-Post-processing of a release: it sees noisy counts and the noise in them, never the data.
+Post-processing of a release: it sees noisy counts and the noise in them, never the data. Noise of any law counts by its
+variance here: what is read off is a unit for the next round with a doubt beside it, no posterior.
 """
 
 from __future__ import annotations

@@ -9,6 +9,9 @@ is uniform, every column's part in it is alike, s2 = (1 - R2) V; log S_jj and lo
 widely as the first round left their scales open; off-diagonal terms are normal with a learned deviation. Where the
 first round left open where columns lie, too, S may have a part of rank one beside the constant's 1: their means.
 
+Normal noise has a known variance. Laplace noise (`Released.shape`) is normal noise whose variance was drawn for every
+released number: then walkers sample these variances, too (`sampler/variances.py`), and given them nothing changes.
+
 beta and q are integrated out in closed form, save that the law of y'y given the rest is replaced by a t law of the
 same mean and spread; each draw then carries the weight that makes up for it. What is left is sampled by many walkers
 at once (`sampler/`): S by elliptical slice sampling from its normal part, (V, R2) by differential evolution between

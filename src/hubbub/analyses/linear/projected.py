@@ -3,7 +3,8 @@
     y_i ~ N(x_i' beta, 1/noise_precision),   beta ~ N(0, I/prior_precision)
 
 The private part ends with the Gram sums; what follows is post-processing and costs nothing. Columns and target are
-taken to be centred, and the posterior treats the noisy sums as exact.
+taken to be centred, and the posterior treats the noisy sums as exact: of the noise a repair of XX' knows the standard
+deviation, and nothing knows its law.
 """
 
 from __future__ import annotations

@@ -24,6 +24,8 @@ from hubbub.statistics import Ball, Gram
 
 FORMAT = "hubbub regression release 1"
 KINDS = ("noise-aware", "shrinkage")
+LEAST_SHAPE, MOST_SHAPE = 0.01, 1e12
+"""Of the noise: shares that were added over shares that make Laplace noise. A sum has all of them, and rarely many."""
 _MOST_MODELS = 64
 
 
@@ -122,7 +124,7 @@ class RegressionRelease:
         r = self.released
         content = {
             "format": FORMAT, "names": list(self.names), "target": self.target, "privacy": self.privacy,
-            "n": r.n, "noise_std": r.noise_std, "intercept": r.intercept,
+            "n": r.n, "noise_std": r.noise_std, "noise_shape": r.shape, "intercept": r.intercept,
             "xx": r.sums.xx.tolist(), "xy": r.sums.xy.tolist(), "yy": r.sums.yy,
             "radius": r.ball.radius, "y_bound": r.ball.y, "weight": r.ball.weight,
             "centre": r.columns.centre.tolist(), "scale": r.columns.scale.tolist(), "doubt": r.columns.doubt.tolist(),
@@ -221,10 +223,20 @@ def _released(content: dict[str, Any]) -> Released:
         raise ValueError
     if not np.allclose(sums.xx, sums.xx.T) or (columns.doubt < 0).any() or float(content["noise_std"]) < 0:
         raise ValueError
-    released = Released(sums, int(content["n"]), float(content["noise_std"]), ball, columns, intercept)
+    shape = _shape(content.get("noise_shape"))
+    released = Released(sums, int(content["n"]), float(content["noise_std"]), ball, columns, intercept, shape)
     if not _sensible(released):
         raise ValueError
     return released
+
+
+def _shape(value: object) -> float | None:
+    """Of the noise: none in files of a version that knew normal noise only."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not LEAST_SHAPE <= value <= MOST_SHAPE:
+        raise ValueError
+    return float(value)
 
 
 def _sensible(r: Released) -> bool:

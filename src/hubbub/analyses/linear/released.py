@@ -11,6 +11,8 @@ from hubbub.analyses.linear.tuning import TUNING
 from hubbub.arrays import Floats
 from hubbub.statistics import Ball, Gram
 
+_LEAST_SHAPE = 1e-9  # of noise that is added, so that next to none of it is no special case
+
 
 @dataclass(frozen=True)
 class Released:
@@ -18,6 +20,7 @@ class Released:
 
     Rows are u = (1, (x - centre)/scale, (y - centre)/scale), the 1 only with an intercept. The noise is isometric:
     a diagonal term bears noise_std, an off-diagonal one noise_std/sqrt(2), target terms less by the ball's weight.
+    Where it has a shape, its variance was drawn for each of these numbers on its own, and noise_std is its mean's root.
     """
 
     sums: Gram
@@ -27,6 +30,8 @@ class Released:
     columns: Columns
     """Of the features, then the target."""
     intercept: bool
+    shape: float | None = None
+    """Of the noise (`NoiseLaw.shape`): 1 for Laplace noise, more where it has more shares, None for normal noise."""
 
     @property
     def features(self) -> int:
@@ -63,18 +68,30 @@ class Released:
         return 1 - TUNING.clipping_counts * (1 - float(attenuation))
 
     def blurred(self, noise_std: float, rng: np.random.Generator) -> Released:
-        """With more noise of the same shape, where there is less than this: post-processing, at no cost."""
+        """With more noise of the same law, where there is less than this: post-processing, at no cost.
+
+        To Laplace noise Laplace noise of the same scale is added, as if more clients had added their share: the sum
+        is of the same law with a larger shape. Normal noise on top would make a law that no posterior here knows.
+        """
         if self.noise_std >= noise_std:
             return self
         p, weight, more = self.sums.xy.size, self.ball.weight, np.sqrt(noise_std**2 - self.noise_std**2)
+        shape = self._blurred_shape(noise_std)
+        added = None if shape is None or self.shape is None else max(shape - self.shape, _LEAST_SHAPE)
         normal = rng.standard_normal((p, p))
         assert self.sums.yy is not None
         sums = Gram(
-            self.sums.xx + more * (normal + normal.T) / 2,
-            self.sums.xy + more / weight / np.sqrt(2) * rng.standard_normal(p),
-            float(self.sums.yy + more / weight**2 * rng.standard_normal()),
+            self.sums.xx + more * (normal + normal.T) / 2 * _both_sides(_loudness(rng, added, (p, p))),
+            self.sums.xy + more / weight / np.sqrt(2) * rng.standard_normal(p) * _loudness(rng, added, (p,)),
+            float(self.sums.yy + more / weight**2 * rng.standard_normal() * _loudness(rng, added, ())),
         )
-        return replace(self, sums=sums, noise_std=noise_std)
+        return replace(self, sums=sums, noise_std=noise_std, shape=shape)
+
+    def _blurred_shape(self, noise_std: float) -> float | None:
+        """The shape goes with the variance, at the same scale; from so little noise that it makes no odds, none."""
+        if self.shape is None or self.noise_std < 1e-6 * noise_std:
+            return None
+        return self.shape * (noise_std / self.noise_std) ** 2
 
     def shortening(self, S: Floats) -> Floats:
         """Mean squared factor by which rows were shortened: what became of the constant 1, or else of unit columns."""
@@ -90,6 +107,16 @@ class Released:
             return coefficients, np.zeros(beta.shape[0])
         centre, scale = self.columns.centre, self.columns.scale
         return coefficients, centre[-1] + scale[-1] * beta[:, 0] - coefficients @ centre[:-1]
+
+
+def _loudness(rng: np.random.Generator, shape: float | None, size: tuple[int, ...]) -> Floats:
+    """What turns normal noise into noise of this shape: the root of a gamma draw of mean 1, or 1 without a shape."""
+    return np.ones(size) if shape is None else np.asarray(np.sqrt(rng.gamma(shape, 1 / shape, size)))
+
+
+def _both_sides(matrix: Floats) -> Floats:
+    """The upper triangle, mirrored: a term and its mirror image are one released number."""
+    return np.asarray(np.triu(matrix) + np.triu(matrix, 1).T)
 
 
 def clipped_target(second_moment: Floats, bound: float) -> tuple[Floats, Floats]:

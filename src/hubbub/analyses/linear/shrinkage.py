@@ -2,6 +2,7 @@
 
 A closed form that takes under a millisecond: for predictions by the thousand. Approximate: its intervals are too
 narrow where n is small beside the noise, and the residual variance comes out too large there: see `noise_aware`.
+Of the noise it knows the standard deviation alone, and takes it as normal whatever its law.
 """
 
 from __future__ import annotations

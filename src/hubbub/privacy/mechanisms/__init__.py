@@ -1,5 +1,6 @@
 """Laws of noise, each in a file of its own, and the registry of all that are installed."""
 
+from hubbub.errors import invalid
 from hubbub.privacy.mechanisms.discrete_gaussian import DiscreteGaussianMechanism
 from hubbub.privacy.mechanisms.discrete_laplace import DiscreteLaplaceMechanism
 from hubbub.privacy.mechanisms.gaussian import GaussianMechanism, GaussianNoise, gaussian_round, sensitivity_on_grid
@@ -30,6 +31,9 @@ def mechanism_named(law: Mechanism | str | None) -> Mechanism:
     if law is None:
         return DEFAULT
     found: Mechanism = MECHANISMS.find(law)() if isinstance(law, str) else law
+    if isinstance(found, type) or not hasattr(found, "within"):
+        known = ", ".join(MECHANISMS.names())
+        raise invalid("mechanism", f"a Mechanism or the name of one ({known})", repr(law)[:80], "name one")
     return found
 
 

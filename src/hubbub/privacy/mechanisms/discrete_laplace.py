@@ -88,14 +88,6 @@ class DiscreteLaplaceMechanism(Mechanism):
         moved = moved_l1(statistic, grid, population)
         return DiscreteLaplaceNoise(population, grid, moved, self, math.ceil(moved / Fraction(self.epsilon)))
 
-    @property
-    def reservation(self) -> str:
-        """One share alone is no protection."""
-        return (
-            "one client's share of discrete Laplace noise is often zero: the sum over many clients is what protects, "
-            "so Computes that pool all shares may read a client's numbers as they are"
-        )
-
     def describe(self) -> dict[str, object]:
         """Name and epsilon, for the round's record."""
         return {"mechanism": "discrete-laplace", "epsilon": float(self.epsilon)}
@@ -179,6 +171,6 @@ class DiscreteLaplaceNoise(WholeNoise):
     def describe(self) -> dict[str, object]:
         """Canonical description, for the hash of a round."""
         return {
-            "moved": self.moved, "scale": self.scale, "epsilon": self.mechanism.epsilon,
+            **self.mechanism.describe(), "moved": self.moved, "scale": self.scale,
             "fraction_bits": self.grid.fraction_bits,
         }  # fmt: skip

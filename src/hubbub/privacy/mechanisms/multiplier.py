@@ -55,10 +55,7 @@ class MultiplierMechanism(Mechanism):
                 "give a delta below 1/N, or use the mechanism discrete-laplace",
             )  # fmt: skip
         ratio, outside = self.ratio * rounds, self.outside * rounds
-        epsilon = budget.epsilon
-        if outside:  # beyond, what lies outside would cost all of delta; so much epsilon protects nobody anyway
-            epsilon = min(epsilon, math.log(budget.delta / outside) - math.log(8))
-        ideal = ideal_budget(replace(budget, epsilon=epsilon), ratio, outside) if epsilon > 0 else None
+        ideal = ideal_budget(budget, ratio, outside)
         if ideal is None or budget.delta < self.smallest_delta:
             raise invalid(
                 "budget", f"at least delta={max(self.smallest_delta, 100 * outside):.3g} and "

@@ -321,6 +321,10 @@ def what_leaves(record: RoundRecord, role: Study, rows: Floats) -> list[str]:
     vectors, _ = bounded_vectors(plan.statistic, rows[:1000], plan.steps)
     sigma, samples = plan.noise.sigma_client, rows.shape[0]
     together = "" if samples == 1 else f" of their sum over the {samples} samples"
+    often_none = (
+        "a share of Laplace noise is often zero: what protects is the sum over many clients, and that at least one of "
+        "the Computes keeps what it holds to itself"
+    )
     return [
         f"round {record.number} ({record.label}): {plan.statistic.describe()['statistic']}, {plan.dimension} number(s) "
         f"from each of {samples} sample(s), none larger than {plan.statistic.magnitude:.4g}",
@@ -329,6 +333,7 @@ def what_leaves(record: RoundRecord, role: Study, rows: Floats) -> list[str]:
         f"numbers have a mean square of {float(np.mean(np.square(vectors))):.4g} beside {sigma**2:.4g} of the noise",
         f"the result is split into {role.computes} shares, any {role.secure_sum.trust().conspiring} of which together "
         f"tell nothing: {_sizes(role.secure_sum, plan.dimension)}, sealed with {role.keys[0].suite}",
+        *([] if plan.noise.law(1).shape is None else [often_none]),
         "the columns themselves are not sent, in no form",
         *([] if plan.mechanism.reservation is None else [plan.mechanism.reservation]),
     ]

@@ -40,8 +40,9 @@ def _move(rng: np.random.Generator, state: State, target: Target, *, carry: bool
         gain += target.log_diagonal(moved, np.diagonal(new, axis1=-2, axis2=-1))
         gain -= target.log_diagonal(S, np.diagonal(old, axis1=-2, axis2=-1))
         if carry:
-            likelihood = target.log_likelihood(moved, state.hyper[mine], state.model[mine])
-            gain += likelihood - likelihoods[mine] + target.log_density(moved) - target.log_density(S)
+            noise = state.variances.taken(mine)
+            likelihood = target.log_likelihood(moved, state.hyper[mine], state.model[mine], noise)
+            gain += likelihood - likelihoods[mine] + target.log_density(moved, noise) - target.log_density(S, noise)
         else:
             gain += log_off(S, new, state.off[mine]) - log_off(S, old, state.off[mine])
         taken = np.log(rng.uniform(size=len(away))) < gain

@@ -17,6 +17,7 @@ from hubbub.analyses.linear.sampler.start import rescue, start
 from hubbub.analyses.linear.sampler.state import State
 from hubbub.analyses.linear.sampler.sums import move_sums
 from hubbub.analyses.linear.sampler.target import Target
+from hubbub.analyses.linear.sampler.variances import move_variances
 from hubbub.analyses.linear.tuning import TUNING
 from hubbub.arrays import Floats
 
@@ -91,6 +92,8 @@ def sweep(rng: np.random.Generator, state: State, target: Target) -> tuple[State
     kernels.append(move_sums)
     kernels += [move_centres_with_sums, move_centres_alone] * target.centre_moves
     kernels += [move_explained] * TUNING.hyper_moves
+    if target.shape is not None:
+        kernels.append(move_variances)
     for kernel in kernels:
         state, _ = kernel(rng, state, target)
     state, info = move_model(rng, state, target)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.analyses.linear.sampler.state import State
-from hubbub.analyses.linear.sampler.target import Target
+from hubbub.analyses.linear.sampler.target import Parts, Target
 from hubbub.arrays import Floats
 
 
@@ -40,17 +40,22 @@ class Draw:
 def draw(rng: np.random.Generator, state: State, target: Target) -> Draw:
     """q given the noisy q, then beta given q, for each walker."""
     S = state.S
-    _, of_yy, mean, covariance, s2, t = target.parts(S, state.hyper, state.model)
-    values, vectors = np.linalg.eigh((covariance + np.swapaxes(covariance, -1, -2)) / 2)
-    normal = np.sqrt(np.maximum(values, 0.0)) * rng.standard_normal(mean.shape)
-    q = mean + np.einsum("cij,cj->ci", vectors, normal)
-    root = np.sqrt(t)
+    parts = target.parts(S, state.hyper, state.model, state.variances)
+    s2, q = parts.s2, draw_q(rng, parts)
+    root = np.sqrt(parts.t)
     precision = target.eye + root[:, :, None] * S * root[:, None, :] / s2[:, None, None]
     gap = root * (q - S @ target.mean) / s2[:, None]
-    normal = rng.standard_normal((*mean.shape, 1))
+    normal = rng.standard_normal((*q.shape, 1))
     turned = np.linalg.solve(np.swapaxes(np.linalg.cholesky(precision), -1, -2), normal)
     beta = target.mean + root * (np.linalg.solve(precision, gap[..., None]) + turned)[..., 0]
     center = np.sum(q * np.linalg.solve(S, q[..., None])[..., 0], axis=-1) + target.dof * s2
-    width = 2 * target.dof * s2**2 + target.yy_noise
+    width = 2 * target.dof * s2**2 + target.yy_noise * state.variances.yy
     exact = -0.5 * np.log(width) - 0.5 * (target.yy - center) ** 2 / width
-    return Draw(beta, s2, center / target.n, S, exact - of_yy)
+    return Draw(beta, s2, center / target.n, S, exact - parts.of_yy)
+
+
+def draw_q(rng: np.random.Generator, parts: Parts) -> Floats:
+    """The exact q of each walker, given the noisy one."""
+    values, vectors = np.linalg.eigh((parts.covariance + np.swapaxes(parts.covariance, -1, -2)) / 2)
+    normal = np.sqrt(np.maximum(values, 0.0)) * rng.standard_normal(parts.mean.shape)
+    return np.asarray(parts.mean + np.einsum("cij,cj->ci", vectors, normal))

@@ -20,7 +20,7 @@ def move_explained(rng: np.random.Generator, state: State, target: Target) -> tu
         one, two = rng.integers(len(pool), size=(2, len(hyper)))
         jitter = TUNING.hyper_jitter * rng.standard_normal(hyper.shape)
         proposed = hyper + step * (pool[one] - pool[two]) + jitter
-        likelihood = target.log_likelihood(state.S[mine], proposed, state.model[mine])
+        likelihood = target.log_likelihood(state.S[mine], proposed, state.model[mine], state.variances.taken(mine))
         gain = likelihood - likelihoods[mine]
         gain += target.log_prior(proposed, level) - target.log_prior(hyper, level)
         taken = np.log(rng.uniform(size=len(hyper))) < gain

@@ -19,8 +19,9 @@ def move_off_diagonal(rng: np.random.Generator, state: State, target: Target) ->
     given = _given_sums(rng, state, target, expected, low, high)
     step = np.exp(rng.normal(0, TUNING.stretch_step, state.walkers))
     proposed = np.where(target.eye > 0, state.S, expected + (state.S - expected) * step[:, None, None])
-    likelihood = target.log_likelihood(proposed, state.hyper, state.model)
-    gain = likelihood - state.likelihood + target.log_density(proposed) - target.log_density(state.S)
+    noise = state.variances
+    likelihood = target.log_likelihood(proposed, state.hyper, state.model, noise)
+    gain = likelihood - state.likelihood + target.log_density(proposed, noise) - target.log_density(state.S, noise)
     off = given * step
     taken = (np.log(rng.uniform(size=state.walkers)) < gain) & (off > low) & (off < high)
     moved = replace(

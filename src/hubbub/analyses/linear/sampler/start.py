@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from hubbub.analyses.linear.sampler.state import State, symmetric
+from hubbub.analyses.linear.sampler.state import FIXED, State, Variances, symmetric
 from hubbub.analyses.linear.sampler.target import Target
 from hubbub.analyses.linear.tuning import TUNING
 from hubbub.arrays import Floats
@@ -26,7 +26,9 @@ def start(rng: np.random.Generator, target: Target, walkers: int) -> State:
     S *= (room if target.full else np.minimum(1.0, 0.9 * room))[:, None, None]
     hyper = np.column_stack([level + rng.normal(0, 0.3, walkers), rng.normal(0, 1, walkers)])
     model = rng.integers(len(target.models), size=walkers)
-    return State(level, off, away, S, hyper, model, target.log_likelihood(S, hyper, model))
+    variances = _first_variances(target, walkers)
+    likelihood = target.log_likelihood(S, hyper, model, variances)
+    return State(level, off, away, S, hyper, model, likelihood, variances)
 
 
 def rescue(rng: np.random.Generator, state: State, target: Target) -> State:
@@ -40,7 +42,15 @@ def rescue(rng: np.random.Generator, state: State, target: Target) -> State:
     from_ = np.arange(state.walkers)
     from_[lost] = rng.choice(np.flatnonzero(height >= low), lost.size)
     names = ("level", "off", "away", "S", "hyper", "model", "likelihood")
-    return replace(state, **{name: getattr(state, name)[from_] for name in names})
+    found = {name: getattr(state, name)[from_] for name in names}
+    return replace(state, **found, variances=state.variances.taken(from_))
+
+
+def _first_variances(target: Target, walkers: int) -> Variances:
+    """Every one at its mean: the first move draws them."""
+    if target.shape is None:
+        return FIXED
+    return Variances(np.ones((walkers, target.p, target.p)), np.ones((walkers, target.p)), np.ones(walkers))
 
 
 def _first_centres(rng: np.random.Generator, target: Target, level: Floats) -> Floats:

@@ -11,6 +11,35 @@ from hubbub.arrays import Floats
 
 
 @dataclass(frozen=True)
+class Variances:
+    """Of the noise in every released number, each in units of its mean; released numbers are S, q and y'y.
+
+    Normal noise has the one variance that it has: `FIXED`, which stands for all walkers. Laplace noise is normal noise
+    whose variance was drawn for each released number, and every walker has its own idea of them.
+    """
+
+    S: Floats
+    """(walkers, p, p), symmetric: a term and its mirror image were released once."""
+    q: Floats
+    """(walkers, p)."""
+    yy: Floats
+    """(walkers,)."""
+
+    @property
+    def fixed(self) -> bool:
+        """True where one value stands for all."""
+        return self is FIXED
+
+    def taken(self, rows: NDArray[np.intp] | NDArray[np.bool_] | slice) -> Variances:
+        """Those of some of the walkers."""
+        return self if self.fixed else Variances(self.S[rows], self.q[rows], self.yy[rows])
+
+
+FIXED = Variances(np.ones((1, 1, 1)), np.ones((1, 1)), np.ones(1))
+"""Every variance is its mean."""
+
+
+@dataclass(frozen=True)
 class State:
     """One row for each walker. Kernels make a new state and leave the arrays of the old one alone."""
 
@@ -28,6 +57,8 @@ class State:
     """Which of the compared models each walker is in."""
     likelihood: Floats
     """Of the noisy q and y'y at this state, kept so that no move computes it twice."""
+    variances: Variances = FIXED
+    """Of the noise, as each walker takes it to be."""
 
     @property
     def walkers(self) -> int:

@@ -29,7 +29,7 @@ def move_sums(rng: np.random.Generator, state: State, target: Target) -> tuple[S
     for _ in range(TUNING.slice_steps):
         turn = angle[todo, None, None]
         proposed = mean[todo] + np.cos(turn) * here[todo] + np.sin(turn) * other[todo]
-        found = target.log_likelihood(proposed, state.hyper[todo], state.model[todo])
+        found = target.log_likelihood(proposed, state.hyper[todo], state.model[todo], state.variances.taken(todo))
         good = found + target.log_shape(proposed, center[todo]) > least[todo]
         S[todo[good]], likelihood[todo[good]] = proposed[good], found[good]
         todo = todo[~good]
@@ -47,11 +47,13 @@ def _ellipse(
 ) -> tuple[Floats, Floats]:
     """Mean of the normal part of S, and another draw from it (around zero); at the known trace, where there is one."""
     prior = np.where(target.eye > 0, ((center * target.doubt[:-1]) ** 2)[:, :, None], (state.off**2)[:, None, None])
-    trust = prior / (prior + target.noise**2)
+    noise = state.variances.S
+    trust = prior / (prior + target.noise**2 * noise)
     mean = expected * (1 - trust) + trust * target.S
-    other = symmetric(rng, state.walkers, target.p) * np.sqrt(trust) * target.noise
+    other = symmetric(rng, state.walkers, target.p) * np.sqrt(trust) * target.noise * np.sqrt(noise)
     if target.full:
-        share = np.where(target.eye > 0, trust, 0.0) / np.trace(trust, axis1=-2, axis2=-1)[:, None, None]
+        free = trust * noise  # variance of each term, in units of the noise: so much of the missing trace goes to it
+        share = np.where(target.eye > 0, free, 0.0) / np.trace(free, axis1=-2, axis2=-1)[:, None, None]
         mean += share * (target.most - np.trace(mean, axis1=-2, axis2=-1))[:, None, None]
         other -= share * np.trace(other, axis1=-2, axis2=-1)[:, None, None]
     return mean, other

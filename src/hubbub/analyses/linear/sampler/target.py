@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.analyses.linear.released import Released
+from hubbub.analyses.linear.sampler.state import Variances
 from hubbub.analyses.linear.tuning import TUNING
 from hubbub.arrays import Floats
+from hubbub.release import NEARLY_NORMAL
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,32 @@ class Prior:
     def shortened(self, factor: float) -> Prior:
         """The prior of coefficients that are all multiplied by the factor."""
         return Prior(*(None if part is None else part * factor for part in (self.scale, self.mean)))
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a state says of the noisy q and y'y. Arrays have the walkers first."""
+
+    log: Floats
+    """Log likelihood of both."""
+    of_yy: Floats
+    """The part of y'y in it, by its stand-in law."""
+    mean: Floats
+    """Of q, given the noisy q."""
+    covariance: Floats
+    s2: Floats
+    """Residual variance."""
+    t: Floats
+    """Prior variance of each coefficient."""
+    gap: Floats
+    """The noisy y'y less what is expected of it."""
+    width: Floats
+    """Variance of that gap."""
+
+    def where(self, taken: NDArray[np.bool_], others: Parts) -> Parts:
+        """These for the walkers that have taken them, the others for the rest."""
+        pairs = ((getattr(self, each.name), getattr(others, each.name)) for each in fields(self))
+        return Parts(*(np.where(taken.reshape(-1, *[1] * (a.ndim - 1)), a, b) for a, b in pairs))
 
 
 class Target:
@@ -38,6 +66,8 @@ class Target:
         self.noise = max(released.noise_std, 1e-9 * released.n)  # without noise S would be known exactly
         self.q_noise = self.noise**2 / (2 * released.ball.weight**2)
         self.yy_noise = (self.noise / released.ball.weight**2) ** 2
+        # the variances above are means of gamma laws of this shape; fixed without one, or where it makes no difference
+        self.shape = None if released.shape is None or released.shape > NEARLY_NORMAL else released.shape
         self.bound = released.ball.y
         self.most = released.n * released.ball.radius**2
         # in a ball that cannot hold the constant every row was shortened to its radius: the trace is known
@@ -81,14 +111,12 @@ class Target:
             t[:, 0] = V * self.n / diagonal[:, 0]
         return (1 - R2) * V, t
 
-    def parts(
-        self, S: Floats, hyper: Floats, model: NDArray[np.intp]
-    ) -> tuple[Floats, Floats, Floats, Floats, Floats, Floats]:
-        """Log likelihood, its part of y'y, mean and covariance of q, residual variance, prior variances."""
+    def parts(self, S: Floats, hyper: Floats, model: NDArray[np.intp], variances: Variances) -> Parts:
+        """What these states say of the noisy q and y'y, with beta and q integrated out."""
         s2, t = self.variances(S, hyper, model)
         F = t[:, :, None] * S + s2[:, None, None] * self.eye  # S^-1 times the covariance of q
         spread = S @ F
-        A = spread + self.q_noise * self.eye
+        A = spread + self.q_noise * variances.q[:, :, None] * self.eye
         A = (A + np.swapaxes(A, -1, -2)) / 2
         inverse = np.linalg.inv(A)
         log_det = np.log(np.diagonal(np.linalg.cholesky(A), axis1=-2, axis2=-1)).sum(axis=-1)
@@ -97,26 +125,25 @@ class Target:
         a = np.einsum("cij,cj->ci", inverse, gap)
         mean = expected + np.einsum("cij,cj->ci", spread, a)
         solved = self.mean + np.einsum("cij,cj->ci", F, a)  # S^-1 mean
-        covariance = self.q_noise * spread @ inverse
-        turned = self.q_noise * F @ inverse  # S^-1 covariance
+        covariance = self.q_noise * spread @ inverse * variances.q[:, None, :]
+        turned = self.q_noise * F @ inverse * variances.q[:, None, :]  # S^-1 covariance
         center = np.sum(mean * solved, axis=-1) + np.trace(turned, axis1=-2, axis2=-1) + self.dof * s2
         width = (
             2 * np.sum(turned * np.swapaxes(turned, -1, -2), axis=(-1, -2))
             + 4 * np.einsum("ci,cij,cj->c", solved, covariance, solved)
             + 2 * self.dof * s2**2
-            + self.yy_noise
+            + self.yy_noise * variances.yy
         )
-        of_yy = -0.5 * np.log(width) - 0.5 * (TUNING.tail + 1) * np.log1p(
-            (self.yy - center) ** 2 / (TUNING.tail * width)
-        )
-        return -log_det - 0.5 * np.sum(gap * a, axis=-1) + of_yy, of_yy, mean, covariance, s2, t
+        of_yy = log_stand_in(self.yy - center, width)
+        log = -log_det - 0.5 * np.sum(gap * a, axis=-1) + of_yy
+        return Parts(log, of_yy, mean, covariance, s2, t, self.yy - center, width)
 
-    def log_likelihood(self, S: Floats, hyper: Floats, model: NDArray[np.intp]) -> Floats:
+    def log_likelihood(self, S: Floats, hyper: Floats, model: NDArray[np.intp], variances: Variances) -> Floats:
         """Of the noisy q and y'y; minus infinity where S is not possible."""
         possible = (np.trace(S, axis1=-2, axis2=-1) <= self.most * (1 + 1e-9)) & positive(S)
         found = np.full(S.shape[0], -np.inf)
         if possible.any():
-            found[possible] = self.parts(S[possible], hyper[possible], model[possible])[0]
+            found[possible] = self.parts(S[possible], hyper[possible], model[possible], variances.taken(possible)).log
         return found
 
     def log_prior(self, hyper: Floats, level: Floats) -> Floats:
@@ -127,9 +154,9 @@ class Target:
             - np.logaddexp(0, hyper[:, 1])
         )
 
-    def log_density(self, S: Floats) -> Floats:
-        """Of the noisy S."""
-        return np.asarray(-0.5 * np.sum((self.S - S) ** 2, axis=(-1, -2)) / self.noise**2)
+    def log_density(self, S: Floats, variances: Variances) -> Floats:
+        """Of the noisy S: an off-diagonal term has half the variance of a diagonal one, and is summed twice."""
+        return np.asarray(-0.5 * np.sum((self.S - S) ** 2 / variances.S, axis=(-1, -2)) / self.noise**2)
 
     def log_shape(self, S: Floats, center: Floats) -> Floats:
         """What the log-normal prior of the diagonal adds to the normal one that S is proposed from."""
@@ -158,6 +185,11 @@ class Target:
         if self.first:
             shift[:, 1:, 0] = away[:, 1:]
         return np.asarray((shift if inner is None else shift @ inner) @ np.swapaxes(shift, -1, -2))
+
+
+def log_stand_in(gap: Floats, width: Floats) -> Floats:
+    """The t law that stands for that of y'y until draws are weighted: of the same mean and spread."""
+    return np.asarray(-0.5 * np.log(width) - 0.5 * (TUNING.tail + 1) * np.log1p(gap**2 / (TUNING.tail * width)))
 
 
 def log_off(S: Floats, expected: Floats, deviation: Floats) -> Floats:
