@@ -316,6 +316,15 @@ class SecureSum(Protocol):
         """Add another part of the same sums to them, element by element and in place; they have any shape."""
         total += part
 
+    @property
+    def quorum(self) -> int:
+        """How many Computes must have signed the same roster before one of them releases its sum; by default all.
+
+        Any two sets of so many must share an honest Compute, or two rosters could be summed (docs/protocol.md). Fewer
+        than all only where every client sends to every Compute.
+        """
+        return self.computes
+
     def enough(self, computes: Collection[int]) -> bool:
         """True where the sums of these Computes (numbered from 0) give the total."""
         ...

@@ -20,6 +20,7 @@ from hubbub.securesum.shamir import VALUES, elements
 
 Scheme = Replicated | Shamir
 KINDS = [(3, 2), (4, 3), (5, 3), (5, 2), (6, 4), (7, 3)]
+POOL, TWO = "Computes pool what they hold", "of them signs two lists of clients in one round"
 SCHEMES = [kind(*numbers) for kind in (Replicated, Shamir) for numbers in KINDS]
 
 
@@ -316,8 +317,24 @@ def test_too_many_pieces_are_one_line_that_names_the_other_scheme():
 
 
 def test_the_trust_is_said_exactly():
-    assert Replicated(3, 2).trust().sentence == "no two of the three Computes pool what they hold"
-    assert Shamir(5, 3).trust().sentence == "no three of the five Computes pool what they hold"
-    assert Shamir(100, 40).trust().sentence == "no 40 of the 100 Computes pool what they hold"
+    assert Replicated(3, 2).trust().sentence == f"no two of the three {POOL}, and none {TWO}"
+    assert Shamir(5, 3).trust().sentence == f"no three of the five {POOL}, and none {TWO}"
+    assert Shamir(100, 40).trust().sentence == f"no 40 of the 100 {POOL}, and none {TWO}"
+    assert Shamir(5, 3, 1).trust().sentence == f"no three of the five {POOL}, and at most one {TWO}"
     assert Shamir(100, 40).trust().conspiring == 39
     assert Shamir(3, 3).trust() == Replicated(3, 3).trust() == Additive(3).trust()
+
+
+@pytest.mark.parametrize("kind", [Replicated, Shamir])
+def test_two_quorums_share_an_honest_compute_and_can_form_the_total(kind: type[Scheme]):
+    for computes, threshold in KINDS:
+        for cheating in range(threshold):
+            scheme = kind(computes, threshold, cheating)
+            assert threshold <= scheme.quorum <= computes
+            assert 2 * scheme.quorum - computes > cheating
+            assert kind.of(scheme.describe()) == scheme
+            assert ("cheating" in scheme.describe()) == (cheating > 0)
+        with pytest.raises(InvalidInput, match=f"cheating must be a whole number in 0..{threshold - 1}"):
+            kind(computes, threshold, threshold)
+    assert [kind(3, 2, cheating).quorum for cheating in (0, 1)] == [2, 3]
+    assert [kind(5, 3, cheating).quorum for cheating in (0, 1, 2)] == [3, 4, 4]

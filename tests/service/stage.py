@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from hubbub.privacy import Budget, GaussianMechanism, Population
+from hubbub.protocols import SecureSum
 from hubbub.randomness import Randomness
 from hubbub.roles import combine_sums, contribute
 from hubbub.securesum import PrivateKey, Session, encode_report, start_session
@@ -170,6 +171,7 @@ def make_stage(
     people: list[Person] | None = None,
     colluders: int = 0,
     folders: list[Path] | None = None,
+    secure_sum: SecureSum | None = None,
     **limits,
 ) -> Stage:
     clock, analyst = Clock(), SigningKey.generate()
@@ -195,6 +197,7 @@ def make_stage(
         for k, key in enumerate(keys)
     )
     study = StudyRecord(
-        "a test", population, computes, budget, stamp(clock.now + 86400), analyst.public(), {"a": 1}, "n"
-    )
+        "a test", population, computes, budget, stamp(clock.now + 86400), analyst.public(), {"a": 1}, "n",
+        scheme={} if secure_sum is None else secure_sum.describe(),
+    )  # fmt: skip
     return Stage(nodes, analyst, study, people, clock)

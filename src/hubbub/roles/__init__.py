@@ -23,6 +23,7 @@ from hubbub.roles.compute import (
     roster_digest,
     roster_of,
     serves,
+    serves_all,
     sum_over,
     turnout_of,
 )
@@ -35,5 +36,6 @@ __all__ = [
     "Compute", "ComputeSum", "Outside", "Roster", "RoundPlan", "Study", "Turnout", "accept", "agree", "check_address",
     "check_new", "check_roster", "check_turnout", "combine_sums", "compute_sum", "contribute", "decode_release",
     "open_report", "open_share", "read_report", "read_roster", "refuse", "release", "roster_digest", "roster_of",
-    "run_round", "serves", "settle_round", "share_out", "start_sessions", "sum_over", "turnout_of", "vectors_of",
+    "run_round", "serves", "serves_all", "settle_round", "share_out", "start_sessions", "sum_over", "turnout_of",
+    "vectors_of",
 ]  # fmt: skip

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple
@@ -19,6 +19,7 @@ from typing import NamedTuple
 from hubbub.arrays import Words
 from hubbub.errors import CannotOpen, MalformedMessage, ReportRejected, RoundRefused
 from hubbub.privacy import Population
+from hubbub.protocols import SecureSum
 from hubbub.roles.study import Study
 from hubbub.securesum import (
     Context,
@@ -164,14 +165,24 @@ def serves(compute: Compute, client: str) -> bool:
     return compute.index in compute.study.secure_sum.recipients(client)
 
 
-def agree(study: Study, rosters: Iterable[Roster]) -> Roster:
+def serves_all(compute: Compute) -> bool:
+    """True where the study's scheme has every client send a share to every Compute."""
+    return type(compute.study.secure_sum).recipients is SecureSum.recipients
+
+
+def agree(study: Study, rosters: Iterable[Roster], places: Sequence[int] | None = None) -> Roster:
     """The clients that every Compute holds that serves them; `rosters` are those of all Computes, in their order.
 
-    Refuses a round that lacks more than D, and one whose sums would tell more than the total.
+    With `places` they are those of these Computes only, who must be as many as must sign the roster
+    (`SecureSum.quorum`). Refuses a round that lacks more than D, and one whose sums would tell more than the total.
     """
-    held = [set(roster) for roster in rosters]
+    found = range(study.computes) if places is None else places
+    held = {place: set(roster) for place, roster in zip(found, rosters, strict=True)}
+    if len(held) < (least := study.secure_sum.quorum):
+        raise RoundRefused("no-agreement", f"rosters must be of at least {least} Computes, got {len(held)}; fetch more")
     recipients = study.secure_sum.recipients
-    common = tuple(c for c in sorted(set().union(*held)) if all(c in held[k] for k in recipients(c)))
+    everybody = sorted(set().union(*held.values()))
+    common = tuple(c for c in everybody if all(c in held[k] for k in recipients(c) if k in held))
     check_roster(study, common)
     return common
 

@@ -24,7 +24,16 @@ from hubbub.randomness import Randomness
 from hubbub.securesum.additive import check_computes, long_share_at
 from hubbub.securesum.seeds import GENERATORS, SEED_BYTES, expand_seed, fresh_seeds, generator_for
 from hubbub.securesum.tally import AdditiveTally, Block
-from hubbub.securesum.threshold import are_enough, check_threshold, most_named, sums_differ, threshold_trust
+from hubbub.securesum.threshold import (
+    are_enough,
+    check_cheating,
+    check_threshold,
+    most_named,
+    quorum_of,
+    sums_differ,
+    threshold_described,
+    threshold_trust,
+)
 
 MOST_PIECES = 120
 """All forms fit into a byte, and a sum stays short: 4 of 10 Computes, 3 of 16, 2 of 120."""
@@ -57,6 +66,7 @@ class Replicated(SecureSum):
     ----------
     computes : M, at least 2.
     threshold : t, from 2 to M, such that there are at most 120 pieces, M choose t - 1. `Shamir` has no such limit.
+    cheating : f, below t (default 0): how many may sign two rosters in one round, which sets `quorum`.
 
     A share holds M - 1 choose t - 1 pieces in the order of `held_by`: seeds of 32 bytes, but for the one long piece of
     the client, which M - t + 1 Computes get as 8 bytes a word; which piece that is follows from the client's name. With
@@ -69,10 +79,12 @@ class Replicated(SecureSum):
 
     computes: int = 3
     threshold: int = 2
+    cheating: int = 0
 
     def __post_init__(self) -> None:
         check_computes(self.computes)
         check_threshold(self.threshold, self.computes)
+        check_cheating(self.cheating, self.threshold)
         if (number := comb(self.computes, self.threshold - 1)) > MOST_PIECES:
             raise invalid(
                 "threshold", f"one that makes at most {MOST_PIECES} pieces of a vector",
@@ -121,6 +133,11 @@ class Replicated(SecureSum):
             else:
                 piece += expand_seed(body, share.dimension, GENERATORS[form.generator])
 
+    @property
+    def quorum(self) -> int:
+        """So many that two such sets share an honest Compute, and at least t."""
+        return quorum_of(self.threshold, self.computes, self.cheating)
+
     def enough(self, computes: Collection[int]) -> bool:
         """Any t of them."""
         return are_enough(computes, self.threshold, self.computes)
@@ -153,20 +170,20 @@ class Replicated(SecureSum):
 
     def trust(self) -> Trust:
         """At most t - 1 may conspire."""
-        return threshold_trust(self.threshold, self.computes)
+        return threshold_trust(self.threshold, self.computes, self.cheating)
 
     def tally(self, dimension: int, randomness: Randomness) -> Tally:
         """Pieces of many clients at once, in blocks that stay in the cache."""
         return ReplicatedTally(self.computes, self.threshold, dimension, randomness)
 
     def describe(self) -> dict[str, object]:
-        """Name, Computes and threshold, for the study."""
-        return {"scheme": "replicated", "computes": self.computes, "threshold": self.threshold}
+        """Name, Computes, threshold, and how many may cheat where that is not none; for the study."""
+        return threshold_described("replicated", self.computes, self.threshold, self.cheating)
 
     @classmethod
     def of(cls, description: Description) -> Self:
         """From its description."""
-        return cls(description["computes"], description["threshold"])
+        return cls(description["computes"], description["threshold"], description.get("cheating", 0))
 
     @property
     def _pieces_held(self) -> int:

@@ -35,7 +35,16 @@ from hubbub.securesum.field import (
 )
 from hubbub.securesum.seeds import GENERATORS, SEED_BYTES, fresh_seeds, generator_for
 from hubbub.securesum.tally import BLOCK_WORDS, Block, cached_blocks
-from hubbub.securesum.threshold import are_enough, check_threshold, most_named, sums_differ, threshold_trust
+from hubbub.securesum.threshold import (
+    are_enough,
+    check_cheating,
+    check_threshold,
+    most_named,
+    quorum_of,
+    sums_differ,
+    threshold_described,
+    threshold_trust,
+)
 
 VALUES = 4
 """The form of a share that is a vector of field elements: words below p, little-endian."""
@@ -53,6 +62,7 @@ class Shamir(SecureSum):
     ----------
     computes : M, from 2 to 1000.
     threshold : t, from 2 to M.
+    cheating : f, below t (default 0): how many may sign two rosters in one round, which sets `quorum`.
 
     The shares of t - 1 Computes, who they are follows from the client's name, are seeds of 32 bytes that expand to
     uniform field elements; those of the other M - t + 1 follow from these and the words, 8 bytes a word. A client sends
@@ -68,10 +78,12 @@ class Shamir(SecureSum):
 
     computes: int = 5
     threshold: int = 3
+    cheating: int = 0
 
     def __post_init__(self) -> None:
         check_computes(self.computes)
         check_threshold(self.threshold, self.computes)
+        check_cheating(self.cheating, self.threshold)
 
     def shard(self, words: Words, client: str, randomness: Randomness) -> tuple[Share, ...]:
         """M shares in the order of the Computes; which ones are seeds follows from the client's name."""
@@ -102,6 +114,11 @@ class Shamir(SecureSum):
     def merge(self, total: Words, part: Words) -> None:
         """Add modulo p."""
         add_to(total, part)
+
+    @property
+    def quorum(self) -> int:
+        """So many that two such sets share an honest Compute, and at least t."""
+        return quorum_of(self.threshold, self.computes, self.cheating)
 
     def enough(self, computes: Collection[int]) -> bool:
         """Any t of them."""
@@ -148,20 +165,20 @@ class Shamir(SecureSum):
 
     def trust(self) -> Trust:
         """At most t - 1 may conspire."""
-        return threshold_trust(self.threshold, self.computes)
+        return threshold_trust(self.threshold, self.computes, self.cheating)
 
     def tally(self, dimension: int, randomness: Randomness) -> Tally:
         """Polynomials of many clients at once, in blocks that stay in the cache."""
         return ShamirTally(self.computes, self.threshold, dimension, randomness)
 
     def describe(self) -> dict[str, object]:
-        """Name, Computes and threshold, for the study."""
-        return {"scheme": "shamir", "computes": self.computes, "threshold": self.threshold}
+        """Name, Computes, threshold, and how many may cheat where that is not none; for the study."""
+        return threshold_described("shamir", self.computes, self.threshold, self.cheating)
 
     @classmethod
     def of(cls, description: Description) -> Self:
         """From its description."""
-        return cls(description["computes"], description["threshold"])
+        return cls(description["computes"], description["threshold"], description.get("cheating", 0))
 
 
 class ShamirTally(Tally):

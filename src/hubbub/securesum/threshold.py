@@ -17,18 +17,47 @@ def check_threshold(threshold: int, computes: int) -> None:
     )
 
 
+def check_cheating(cheating: int, threshold: int) -> None:
+    """0 <= f < t, or one line that says so."""
+    whole("cheating", cheating, 0, "as many as the threshold could read every vector anyway", most=threshold - 1)
+
+
+def quorum_of(threshold: int, computes: int, cheating: int) -> int:
+    """q = floor((M + f)/2) + 1, and at least t: how many must sign a roster where f of them may sign two.
+
+    Two sets of q among M have at least 2q - M > f members in common, one of whom is honest and signs once. At least t,
+    so that those who sign can also form the total.
+    """
+    return max(threshold, (computes + cheating) // 2 + 1)
+
+
+def threshold_described(scheme: str, computes: int, threshold: int, cheating: int) -> dict[str, object]:
+    """What goes into a study; a study in which no Compute is taken to cheat does not speak of it."""
+    more = {"cheating": cheating} if cheating else {}
+    return {"scheme": scheme, "computes": computes, "threshold": threshold, **more}
+
+
 def are_enough(found: Collection[int], threshold: int, computes: int) -> bool:
     """True for t or more different Computes of the M."""
     return len(set(found)) >= threshold and set(found) <= set(range(computes))
 
 
-def threshold_trust(threshold: int, computes: int) -> Trust:
-    """Any t - 1 learn nothing, any t learn everything."""
+def threshold_trust(threshold: int, computes: int, cheating: int) -> Trust:
+    """Any t - 1 learn nothing, any t learn everything; and f may sign two rosters where not all M must sign."""
     if threshold == computes:
         sentence = f"at least one of the {computes} Computes does not show what it holds to the others"
     else:
         sentence = f"no {_count(threshold)} of the {_count(computes)} Computes pool what they hold"
+    if quorum_of(threshold, computes, cheating) < computes:
+        sentence += f", and {_signing(cheating)} two lists of clients in one round"
     return Trust(computes, threshold - 1, sentence)
+
+
+def _signing(cheating: int) -> str:
+    """How many of them may cheat, in words."""
+    return (
+        f"at most {_count(cheating)} of them sign{'s' if cheating == 1 else ''}" if cheating else "none of them signs"
+    )
 
 
 def _count(number: int) -> str:

@@ -194,8 +194,10 @@ def new_study(
     noise: str = "gaussian",
 ) -> StudyRecord:
     """A study that ends in so many seconds from now; sums are shared additively among all Computes by default."""
-    return StudyRecord(
+    study = StudyRecord(
         title, population, tuple(computes), budget, stamp(time.time() + seconds), analyst.public(),
         dict(analysis or {}), os.urandom(8).hex(), results, {} if secure_sum is None else secure_sum.describe(),
         noise,
     )  # fmt: skip
+    study.check_current()
+    return study

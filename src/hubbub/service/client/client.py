@@ -160,12 +160,12 @@ class Client:
         return self.study.budget is None or fits(events, self.study.budget)
 
     def _make(self, record: RoundRecord, role: Study, rows: Floats) -> list[Parcel]:
-        """One sealed report for every Compute, of all samples together."""
+        """One sealed report for every Compute that serves this client, of all samples together."""
         if rows.shape[0] != self.samples:
             raise invalid("rows", f"{self.samples}, as {self.name} was invited", rows.shape[0], "check the file")
         sessions = [session.short() for session in self.identity.sessions]
         reports = contribute(role, record.number, self.name, rows, self.randomness, sessions=sessions)
-        return [Parcel(compute, encode_report(report)) for compute, report in enumerate(reports)]
+        return [Parcel(report.compute, encode_report(report)) for report in reports]
 
 
 def send_together(clients: Sequence[Client], record: RoundRecord) -> None:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from sqlalchemy.exc import IntegrityError
 
 from hubbub.errors import ReportRejected
-from hubbub.roles import Compute, check_new, open_share, read_report
+from hubbub.roles import Compute, check_new, open_share, read_report, serves, serves_all
 from hubbub.securesum import Frame, mark_of
 from hubbub.service.node import store as db
 from hubbub.service.node.agreement import key_lost, refuse
@@ -78,15 +78,16 @@ def _check(node: Node, study_id: str, number: int, uploads: Sequence[Upload]) ->
     study = compute.study
     frame = Frame(study.digest, number, compute.index, study.secure_sum, study.plan(number).dimension)
     remembered, checked = node.known.remembered(study_id), list[Problem | ReportRow | None]()
+    choosy = not serves_all(compute)
     names, rest = list[str](), list[tuple[int, bytes, str]]()
     for upload in uploads:
         other = upload.other or ""
         for body, found in zip(upload.reports, frame.read(upload.reports, remembered), strict=True):
-            if isinstance(found, tuple):
+            if isinstance(found, tuple) and not (choosy and not serves(compute, found[0].name)):
                 client, sealed = found
                 checked.append((client.name, client.samples, mark_of(sealed), sealed, other))
                 continue
-            names += [] if found is None else [found]
+            names += [found] if isinstance(found, str) else []
             rest.append((len(checked), body, other))
             checked.append(None)
     enrolled = node.known.enrolled(study_id, names)

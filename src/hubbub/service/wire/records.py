@@ -166,7 +166,12 @@ class StudyRecord:
         )
 
     def check_current(self) -> None:
-        """Refuse to take part in a study that an earlier version made; `EarlyStudyRecord` does."""
+        """Refuse to take part in a study that cannot run on live nodes; `EarlyStudyRecord` refuses every one."""
+        if type(self.secure_sum).recipients is not SecureSum.recipients:
+            raise invalid(
+                "scheme", "one in which every client sends to every Compute, on live nodes",
+                repr(self.scheme.get("scheme"))[:40], "use additive, replicated or shamir",
+            )  # fmt: skip
 
     @property
     def id(self) -> str:

@@ -1,0 +1,81 @@
+"""Where every client uses a few of the Computes: each takes the reports of those that it serves, and no others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hubbub.errors import InvalidInput
+from hubbub.randomness import Randomness
+from hubbub.roles import contribute
+from hubbub.securesum import Replicated, Shamir, Subset, encode_report
+from hubbub.service.analyst.analyst import new_study
+from hubbub.service.client.client import Client
+from hubbub.service.client.outbox import Outbox
+from hubbub.service.node.compute import register_study
+from hubbub.service.node.uploads import Taken
+from hubbub.service.wire.canonical import sign_record
+from hubbub.service.wire.problems import Problem
+from hubbub.service.wire.records import StudyRecord
+from hubbub.service.wire.web import Web
+from service.stage import M, Stage, make_stage
+
+SUBSET = Subset(M, 2, "a seed")
+
+
+@pytest.fixture
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
+    """A study that live nodes refuse, taken all the same, to see what they do with its reports."""
+    monkeypatch.setattr(StudyRecord, "check_current", lambda _: None)
+    stage = make_stage([f"sqlite:///{tmp_path}/{k}.db" for k in range(M)], secure_sum=SUBSET)
+    stage.register()
+    return stage
+
+
+@pytest.mark.parametrize("remembered", [True, False])
+def test_a_report_of_a_client_that_the_compute_does_not_serve_is_for_somebody_else(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, remembered: bool
+):
+    """Also where it is opened on the quick way, for clients in memory: the client made it as if it had k = M."""
+    record = stage.round(multiplier=0.0)
+    stage.open(record)
+    person = stage.people[0]
+    (other,) = set(range(M)) - set(SUBSET.recipients(person.name))
+    role, sessions = record.checked(stage.study), [stage.session(k, person).short() for k in range(M)]
+    good = contribute(role, 0, person.name, [[1.0, 2.0]], Randomness.system(), sessions=sessions)
+    with monkeypatch.context() as patch:
+        patch.setattr(Subset, "recipients", lambda *_: sorted([other, good[0].compute]))
+        bad = next(
+            each for each in contribute(role, 0, person.name, [[1.0, 2.0]], Randomness.system(), sessions=sessions)
+            if each.compute == other
+        )  # fmt: skip
+    if not remembered:
+        for node in stage.nodes:
+            node.known._clients.clear()
+    for report in good:
+        (outcome,) = stage.accept(report.compute, [stage.upload(record, encode_report(report))])
+        assert outcome == Taken(1, True)
+    (outcome,) = stage.accept(other, [stage.upload(record, encode_report(bad))])
+    assert isinstance(outcome, Problem)
+    assert (outcome.code, "that Compute" in str(outcome)) == ("wrong-recipient", True)
+
+
+def test_a_client_sends_to_those_who_serve_it(stage: Stage, tmp_path: Path):
+    record = stage.round(multiplier=0.0)
+    for person in stage.people:
+        client = Client(stage.study, person.name, Outbox(tmp_path / "out.db"), Web.open(), simulation=True)
+        client.make(record, [[1.0, 2.0]])
+        assert [parcel.compute for parcel in client.unsent(record)] == list(SUBSET.recipients(person.name))
+
+
+def test_live_nodes_refuse_such_a_study_in_one_line(tmp_path: Path):
+    stage = make_stage([f"sqlite:///{tmp_path}/{k}.db" for k in range(M)], secure_sum=SUBSET)
+    message = "scheme must be one in which every client sends to every Compute.*'subset'; use additive, replicated"
+    with pytest.raises(InvalidInput, match=message):
+        register_study(stage.nodes[0], sign_record(stage.study, stage.analyst))
+    arguments = "a test", stage.study.computes, stage.study.population, None, stage.analyst
+    with pytest.raises(InvalidInput, match=message):
+        new_study(*arguments, seconds=60, secure_sum=SUBSET)
+    for scheme in (None, Replicated(M, 2), Shamir(M, 2, 1)):
+        new_study(*arguments, seconds=60, secure_sum=scheme)
