@@ -1,20 +1,21 @@
 """How a round ends: close -> exchange signed rosters -> agree -> compare (matching.py) -> release once, or refuse.
 
 Every step is one transaction that moves the round from one state to the next, and each can be repeated after a crash:
-a roster is signed once and kept, the agreed roster follows from the M signed ones, the sum from the roster.
+a roster is signed once and kept, the agreed roster follows from the signed ones, the sum from the roster. Where the
+secure sum can do without some Computes, so can the agreement: quorum.py says when the others go on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from sqlalchemy import Connection, Row, insert
 
 from hubbub.errors import InvalidInput, ReportRejected, RoundRefused
-from hubbub.roles import Roster, Study, agree, open_share, roster_digest, sum_over, turnout_of
+from hubbub.roles import Roster, Study, Turnout, agree, open_share, roster_digest, sum_over, turnout_of
 from hubbub.securesum import Share
 from hubbub.service.node import store as db
 from hubbub.service.node import tables
@@ -46,12 +47,15 @@ class RoundView:
         """K - D clients, fewer than which are refused."""
         return self.study.population.clients - self.study.population.dropouts
 
-    def by_all(self, computes: Collection[int]) -> bool:
-        """True where something has come from each Compute of the study: a round ends with the word of all of them.
+    @property
+    def computes(self) -> int:
+        """M, the number of Computes."""
+        return len(self.study.computes)
 
-        That holds for every secure sum, also one whose total needs fewer sums than there are Computes.
-        """
-        return set(computes) == set(range(len(self.study.computes)))
+    @property
+    def quorum(self) -> int:
+        """How many Computes must sign the same roster before this one releases its sum over it."""
+        return self.role.secure_sum.quorum
 
 
 def view(connection: Connection, study_id: str, number: int) -> RoundView:
@@ -140,6 +144,8 @@ def receive_roster(
 
 
 ROLLED_BACK = "this Compute has signed a roster that its database does not know: an old copy was restored"
+INCOMPLETE = "incomplete"
+INCOMPLETE_DETAIL = "this Compute lacks reports of clients that the others agreed on; they go on without it"
 _CONFLICTS = ("second-roster", "rolled-back")
 PERHAPS_RELEASED = "perhaps-released"
 UNSURE = ("rolled-back", "key-lost", PERHAPS_RELEASED)
@@ -192,58 +198,93 @@ def check_history(node: Node, study_id: str, signed: Iterable[bytes]) -> None:
         raise Problem("rolled-back", ROLLED_BACK)
 
 
-def settle(node: Node, study_id: str, number: int) -> State:
-    """Take the round as far as what is in the store allows: closed -> agreed -> released, or refused."""
-    found, rosters, samples = _stored(node, study_id, number)
+def settle(node: Node, study_id: str, number: int, least: int | None = None) -> State:
+    """Take the round as far as what is in the store allows: closed -> agreed -> released, or refused.
+
+    It agrees as soon as the rosters of `least` Computes are here; by default those of all of them.
+    """
+    found, rosters, samples = stored(node, study_id, number)
     state: State = found.row.state
-    if state == "closed" and found.by_all([row.compute for row in rosters]):
+    if state == "closed" and len(rosters) >= (found.computes if least is None else least):
         state = _agree(node, found, rosters, samples)
-    if state == "agreed" and _all_agree(node, found):
-        state = _release(node, found, _common(found, rosters), samples)
+    if state == "agreed" and (own := _agreed(node, found)) is not None:
+        state = _release(node, found, common(found, {place: rosters[place] for place in own.places}), samples)
     return state
 
 
 def too_few(node: Node, study_id: str, number: int) -> bool:
     """True where all rosters are here and leave too few clients."""
-    found, rosters, _ = _stored(node, study_id, number)
-    complete = found.row.state == "closed" and found.by_all([row.compute for row in rosters])
-    return complete and isinstance(_common(found, rosters), RoundRefused)
+    found, rosters, _ = stored(node, study_id, number)
+    complete = found.row.state == "closed" and len(rosters) == found.computes
+    return complete and isinstance(_chosen(found, rosters), RoundRefused)
 
 
-def _stored(node: Node, study_id: str, number: int) -> tuple[RoundView, Sequence[Row[Any]], dict[str, int]]:
+def stored(node: Node, study_id: str, number: int) -> tuple[RoundView, dict[int, RosterRecord], dict[str, int]]:
+    """The round, the rosters that are here by Compute, and the samples of the clients held."""
     with node.store.read() as connection:
         found = view(connection, study_id, number)
-        rosters = db.stored_rosters(connection, study_id, number)
-        return found, rosters, db.samples_of(connection, study_id, number)
+        rows = db.stored_rosters(connection, study_id, number)
+        samples = db.samples_of(connection, study_id, number)
+    return found, {row.compute: read_signed(row.record, RosterRecord)[0] for row in rows}, samples
 
 
-def _all_agree(node: Node, found: RoundView) -> bool:
-    """True where every Compute has signed that it would release over what this one would: only then it does."""
+def _agreed(node: Node, found: RoundView) -> AgreementRecord | None:
+    """What this Compute has signed, where a quorum has signed the same (by default all): only then it releases."""
     with node.store.read() as connection:
         signed = db.stored_agreements(connection, found.row.study, found.row.number)
-    if not found.by_all(signed):
-        return False
     records = {place: read_signed(data, AgreementRecord)[0] for place, data in signed.items()}
-    return all(record.compute == place and record.same(records[found.position]) for place, record in records.items())
+    own = records[found.position]
+    same = [place for place, record in records.items() if record.compute == place and record.same(own)]
+    return own if len(same) >= found.quorum else None
 
 
-def _common(found: RoundView, rosters: Iterable[Row[Any]]) -> Roster | RoundRefused:
-    """The clients whom every Compute holds, or why there are too few."""
+def common(found: RoundView, rosters: Mapping[int, RosterRecord]) -> Roster | RoundRefused:
+    """The clients whom each of these Computes holds, or why there are too few."""
+    places = sorted(rosters)
     try:
-        return agree(found.role, [read_signed(row.record, RosterRecord)[0].clients for row in rosters])
+        return agree(found.role, [rosters[place].clients for place in places], places)
     except RoundRefused as refusal:
         return refusal
 
 
-def _agree(node: Node, found: RoundView, rosters: Sequence[Row[Any]], samples: Mapping[str, int]) -> State:
-    """Sign what this Compute would release over, once; nothing is released before all Computes have signed the same."""
-    study_id, number, roster = found.row.study, found.row.number, _common(found, rosters)
-    if isinstance(roster, RoundRefused):
-        refuse(node, study_id, number, roster.reason, str(roster))
+def _chosen(found: RoundView, rosters: Mapping[int, RosterRecord]) -> tuple[list[int], Roster] | RoundRefused:
+    """On whose rosters to agree, and on which clients; or why there are too few, whosever are left out.
+
+    All that are here, or else without those who hold the fewest clients, as long as a quorum is left.
+    """
+    fullest = sorted(rosters, key=lambda place: (-len(rosters[place].clients), place))
+    first: RoundRefused | None = None
+    for count in range(len(fullest), found.quorum - 1, -1):
+        roster = common(found, {place: rosters[place] for place in fullest[:count]})
+        if not isinstance(roster, RoundRefused):
+            return sorted(fullest[:count]), roster
+        first = first or roster
+    return first or RoundRefused("no-agreement", f"rosters must be of {found.quorum} Computes, got {len(rosters)}")
+
+
+def _agree(node: Node, found: RoundView, rosters: Mapping[int, RosterRecord], samples: Mapping[str, int]) -> State:
+    """Choose what to release over and sign it; nothing is released before a quorum has signed the same."""
+    study_id, number, chosen = found.row.study, found.row.number, _chosen(found, rosters)
+    complete = len(rosters) == found.computes
+    if isinstance(chosen, RoundRefused):
+        if not complete:
+            return "closed"  # more rosters may come
+        refuse(node, study_id, number, chosen.reason, str(chosen))
         return "refused"
-    turnout, event = turnout_of(roster, samples), db.new_event()
+    places, roster = chosen
+    if found.position not in places:
+        if not complete:
+            return "closed"
+        refuse(node, study_id, number, INCOMPLETE, INCOMPLETE_DETAIL)
+        return "refused"
+    return sign(node, found, {place: rosters[place] for place in places}, roster, turnout_of(roster, samples))
+
+
+def sign(node: Node, found: RoundView, rosters: Mapping[int, RosterRecord], roster: Roster, turnout: Turnout) -> State:
+    """Sign that this Compute would release over this roster: once in a round, and never another one."""
+    study_id, number, event = found.row.study, found.row.number, db.new_event()
     mark = roster_digest(found.role, number, roster)
-    signed = tuple(digest(read_signed(row.record, RosterRecord)[0]) for row in rosters)
+    signed = tuple(digest(rosters[place]) if place in rosters else b"" for place in range(found.computes))
     record = AgreementRecord(
         digest(found.study), found.row.digest, number, found.position, signed, mark, turnout.samples, event
     )
@@ -306,11 +347,14 @@ def refuse(
     """Give the round up, unless it is released: delete the shares, give the budget back. Returns what to raise.
 
     The charge stays where an old database was restored: before that this Compute may have released its sum. It also
-    stays where this Compute has agreed and the others' sums are enough without its own (`PERHAPS_RELEASED`).
+    stays where this Compute has agreed and the others' sums are enough without its own (`PERHAPS_RELEASED`), and where
+    the others can agree without it. In that last case it has signed no agreement and never will, and it signs its
+    refusal: where all Computes have done so, nobody can release.
     """
     with node.store.write("refused") as connection:
         now = node.clock()
-        if reason not in UNSURE and _others_may_release(connection, study_id, number):
+        others = _others_may(connection, study_id, number)
+        if reason not in UNSURE and others == "release":
             reason = PERHAPS_RELEASED
         values = {"reason": reason, "detail": detail[:500]}
         moved = any(
@@ -319,7 +363,7 @@ def refuse(
         )
         if moved:
             db.scrub(connection, study_id, number)
-            if reason not in UNSURE:
+            if reason not in UNSURE and others is None:
                 db.refund(connection, study_id, number)
         kind = "round-refused" if moved else "conflict"
         event = db.new_event()
@@ -329,19 +373,22 @@ def refuse(
     return Problem(reason if reason in _CONFLICTS else "round-refused", detail)
 
 
-def _others_may_release(connection: Connection, study_id: str, number: int) -> bool:
-    """True where the total may be formed although this Compute gives the round up.
+def _others_may(connection: Connection, study_id: str, number: int) -> Literal["release", "agree"] | None:
+    """What the others can still do although this Compute gives the round up.
 
-    It has signed its agreement, so others may hold all of them and release; and the secure sum can do without its sum.
-    Where the round cannot be read any more, nobody here can tell.
+    "release" where the total may be formed with the help of what this one has signed: others may hold enough
+    agreements, and the secure sum can do without its sum. "agree" where it has signed nothing, and they can agree
+    without it. Where the study cannot be read any more, nobody here can tell.
     """
-    if db.find_round(connection, study_id, number).state != "agreed":
-        return False
+    agreed = db.find_round(connection, study_id, number).state == "agreed"
     try:
-        found = view(connection, study_id, number)
+        row = db.find_study(connection, study_id)
+        scheme, position = parsed_study(row.record).secure_sum, row.position
     except (InvalidInput, Problem):
-        return True
-    return found.role.secure_sum.enough(set(range(len(found.study.computes))) - {found.position})
+        return "release" if agreed else "agree"
+    if not scheme.enough(set(range(scheme.computes)) - {position}):
+        return None
+    return "release" if agreed else "agree" if scheme.quorum < scheme.computes else None
 
 
 def _forget(node: Node, place: Place) -> None:

@@ -353,6 +353,11 @@ async def _agreement_in(face: Face, request: Request) -> Response:
     return _json({"agreements": [each.decode() for each in signed]})
 
 
+async def _agreements(face: Face, request: Request) -> Response:
+    signed = await asyncio.to_thread(matching.signed_agreements, face.node, *_place(request))
+    return _json({"agreements": [each.decode() for each in signed]})
+
+
 async def _rosters(face: Face, request: Request) -> Response:
     asked = (request.query_params.get(name, "") for name in ("compute", "round"))
     return await face.at_length(_listed, status.rosters, face.node, request.path_params["study"], *asked)
@@ -421,6 +426,7 @@ ROUTES: list[tuple[str, str, str, Any]] = [
     (f"{_ROUND}/reports", "POST", "report", _report),
     (f"{_ROUND}/close", "POST", "close", _close),
     (f"{_ROUND}/rosters", "POST", "roster", _roster_in),
+    (f"{_ROUND}/agreements", "GET", "agreements", _agreements),
     (f"{_ROUND}/agreements", "POST", "agreement", _agreement_in),
     (f"{_ROUND}/sum", "GET", "sum", _sum),
     (f"{_ROUND}/sum", "POST", "sum-request", _sum_request),

@@ -16,7 +16,7 @@ import httpx
 from sqlalchemy import Row
 from sqlalchemy.exc import SQLAlchemyError
 
-from hubbub.service.node import agreement, status
+from hubbub.service.node import agreement, quorum, status
 from hubbub.service.node import store as db
 from hubbub.service.node.compute import Node
 from hubbub.service.node.health import Health, Place
@@ -123,19 +123,39 @@ class Caretaker:
         """Exchange rosters with every other Compute, agree, compare, release; refuse what takes too long."""
         here = self._node, row.study, row.number
         state: State = row.state
+        found = await asyncio.to_thread(self._view, row)
         failed: list[tuple[Other, Exception]] = []
         if state == "closed":
             failed = await self._with_all(row, computes, lambda _, peer: self._peers.exchange(row, peer))
             if await asyncio.to_thread(agreement.too_few, *here):  # a Compute may have shown others a fuller roster
                 await self._expose(row, computes, [place for place, _ in computes])
-            state = await asyncio.to_thread(agreement.settle, *here)
+            answered = [other for other in computes if other not in [silent for silent, _ in failed]]
+            state = await asyncio.to_thread(agreement.settle, *here, await self._turn(row, answered))
         if state == "agreed":
             failed = await self._with_all(row, computes, lambda place, peer: self._peers.compare(row, peer, place))
             state = await asyncio.to_thread(agreement.settle, *here)
         if state in ("closed", "agreed"):
-            await self._judge(row, failed, len(computes) + 1)
+            await self._judge(row, failed, found)
         else:
             log("round-settled", study=row.study[:16], round=row.number, state=state)
+
+    def _view(self, row: Row[Any]) -> agreement.RoundView:
+        with self._node.store.read() as connection:
+            return agreement.view(connection, row.study, row.number)
+
+    async def _turn(self, row: Row[Any], answered: list[Other]) -> int | None:
+        """With how many rosters this Compute may agree now; None is all.
+
+        Where the others can do without one, it first looks for what those that answer have signed, and follows them.
+        """
+        found = await asyncio.to_thread(self._view, row)
+        if found.quorum == found.computes:
+            return None
+        for other in answered:
+            await self._with_all(row, [other], lambda _, peer: self._peers.follow(row, peer))
+        waited, limits = self._node.clock() - row.changed, self._node.limits
+        own = quorum.turn(found, [place for place, _ in answered], waited, limits.missing_seconds)
+        return found.computes + 1 if own is None else own
 
     async def _with_all(self, row: Row[Any], computes: list[Other], step: Step) -> list[tuple[Other, Exception]]:
         """Do this with every other Compute at the same time. Returns with whom it failed, and why."""
@@ -156,25 +176,22 @@ class Caretaker:
         found = await asyncio.gather(*(one(other) for other in computes))
         return [(other, error) for other, error in zip(computes, found, strict=True) if error is not None]
 
-    async def _judge(self, row: Row[Any], failed: list[tuple[Other, Exception]], computes: int) -> None:
+    async def _judge(self, row: Row[Any], failed: list[tuple[Other, Exception]], found: agreement.RoundView) -> None:
         """What to do about Computes that refuse, differ or are silent; a second roster among theirs ends the round."""
         for other, error in failed:
             if isinstance(error, Differs):
                 await self._expose(row, [other], error.places)
             elif _is_final(error):
-                await self._expose(row, [other], list(range(computes)))
+                await self._expose(row, [other], list(range(found.computes)))
         row = await asyncio.to_thread(self._again, row)
-        for (_, compute), error in failed:
-            if row.state not in ("closed", "agreed"):
-                return
-            if _is_final(error):
-                detail = f"{compute.name} refused the round: {one_line(error, 350)}"
-                await self._refuse(row, _reason(error), detail)
-                return
-            if self._late(row):
-                why = str(error) if isinstance(error, Differs) else "a Compute did not answer in time"
-                await self._refuse(row, "no-agreement", f"{why} ({compute.name}); start a new round")
-                return
+        if row.state not in ("closed", "agreed"):
+            return
+        ended = [(compute, error) for (_, compute), error in failed if _is_final(error)]
+        if len(ended) > found.computes - found.quorum:
+            compute, error = ended[0]
+            await self._refuse(row, _reason(error), f"{compute.name} refused the round: {one_line(error, 350)}")
+        elif self._late(row) and (failed or found.quorum < found.computes):
+            await self._refuse(row, "no-agreement", f"{_why(failed)}; start a new round")
 
     def _again(self, row: Row[Any]) -> Row[Any]:
         """The round as it stands now."""
@@ -204,6 +221,14 @@ class Caretaker:
         calls = [self._peers.history(peer, study_id, each, row.position) for _, peer in peers for each in asked]
         signed = [data for answer in await asyncio.gather(*calls) for data in answer]
         await asyncio.to_thread(agreement.check_history, self._node, study_id, signed)
+
+
+def _why(failed: list[tuple[Other, Exception]]) -> str:
+    """Why the Computes have not agreed in time."""
+    if not failed:
+        return "too few Computes have signed the same roster in time"
+    (_, compute), error = failed[0]
+    return f"{error if isinstance(error, Differs) else 'a Compute did not answer in time'} ({compute.name})"
 
 
 def _reason(error: Exception) -> str:

@@ -65,6 +65,8 @@ class Limits:
     connections: int = 2000
     connections_per_address: int = 300
     agreement_seconds: float = 3600.0
+    missing_seconds: float = 60.0
+    """How long a Compute that does not answer is waited for, where the others can agree without it."""
     simulation: bool = False
     """Take studies without a budget, which protect nobody."""
     studies_per_analyst: int = 10

@@ -52,6 +52,7 @@ header_seconds = {limits.header_seconds}          # for a connection to be made 
 connections = {limits.connections}             # at the same time; those that wait for a request give way to new ones
 connections_per_address = {limits.connections_per_address}  # not of `proxies`
 agreement_seconds = {limits.agreement_seconds}     # for the other Computes to answer at the end of a round
+missing_seconds = {limits.missing_seconds}         # of these, for one without which the others can agree
 simulation = {simulation}             # take studies without a budget: they protect nobody
 anyone = {anyone}                 # for tests: take the studies of any analyst, with any other Computes. Without
                                # it only those count that you name with: hubbub compute trust KEY

@@ -1,8 +1,8 @@
 """Before anything is released the Computes compare what they agreed on (docs/protocol.md, "Agreement").
 
 A Compute that shows different rosters to different others makes them agree on different clients. Each signs the digests
-of the M rosters it holds, and releases only when it has the same from all M: so no two honest ones release over
-different clients, and where they differ their signed rosters show who signed two.
+of the rosters it agreed on, once, and releases only when it has the same from a quorum, by default all M: so no two
+honest ones release over different clients, and where they differ their signed rosters show who signed two.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def own_agreement(node: Node, study_id: str, number: int) -> bytes:
 
 def receive_agreement(node: Node, study_id: str, number: int, data: bytes) -> Match:
     """Keep another Compute's agreement if it says what this Compute's own says; others are not kept."""
-    record = _checked(node, study_id, number, data)
+    record = checked(node, study_id, number, data)
     with node.store.write("agreement-received") as connection:
         found, signed = _signed(connection, study_id, number)
         own = read_signed(signed[found.position], AgreementRecord)[0]
@@ -73,9 +73,10 @@ def receive_agreement(node: Node, study_id: str, number: int, data: bytes) -> Ma
 
 def differing(node: Node, study_id: str, number: int, data: bytes) -> list[int]:
     """The Computes of which another one holds another roster than this one, by its agreement."""
-    theirs = _checked(node, study_id, number, data)
+    theirs = checked(node, study_id, number, data)
     own = read_signed(own_agreement(node, study_id, number), AgreementRecord)[0]
-    return [place for place, pair in enumerate(zip(own.rosters, theirs.rosters, strict=True)) if pair[0] != pair[1]]
+    pairs = enumerate(zip(own.rosters, theirs.rosters, strict=True))
+    return [place for place, (mine, other) in pairs if mine and other and mine != other]
 
 
 def signer(data: bytes) -> int:
@@ -83,7 +84,7 @@ def signer(data: bytes) -> int:
     return read_signed(data, AgreementRecord)[0].compute
 
 
-def _checked(node: Node, study_id: str, number: int, data: bytes) -> AgreementRecord:
+def checked(node: Node, study_id: str, number: int, data: bytes) -> AgreementRecord:
     """The agreement, if it is of this round and its Compute signed it."""
     record, signature = read_signed(data, AgreementRecord)
     with node.store.read() as connection:
@@ -91,8 +92,8 @@ def _checked(node: Node, study_id: str, number: int, data: bytes) -> AgreementRe
     computes = found.study.computes
     if (record.study, record.round, record.number) != (digest(found.study), found.row.digest, number):
         raise Problem("invalid-record", "agreement must be of this study and round, got another's; fetch it again")
-    if record.compute >= len(computes) or len(record.rosters) != len(computes):
-        raise Problem("invalid-record", f"agreement must be on the rosters of {len(computes)} Computes, got another's")
+    if record.compute >= len(computes) or len(record.rosters) != len(computes) or len(record.places) < found.quorum:
+        raise Problem("invalid-record", f"agreement must be on the rosters of {found.quorum} Computes, got another's")
     try:
         check_signature(record, signature, computes[record.compute].verify_key, "Compute")
     except InvalidInput as error:

@@ -105,6 +105,10 @@ OPERATIONS = (
         {JSON_TYPE: _SIGNED}, (200,), (JSON_TYPE, _SIGNED),
     ),
     Operation(
+        "get", f"{_R}/agreements", "What this Compute has signed that it would release over, and who signed the same.",
+        (_STUDY, _NUMBER), answer=(JSON_TYPE, _AGREEMENTS),
+    ),
+    Operation(
         "post", f"{_R}/agreements", "Exchange what the Computes would release over; each signs its own.",
         (_STUDY, _NUMBER), {JSON_TYPE: _SIGNED}, (200,), (JSON_TYPE, _AGREEMENTS),
     ),

@@ -10,7 +10,7 @@ import httpx
 from sqlalchemy import Row
 
 from hubbub.errors import HubbubError, InvalidInput
-from hubbub.service.node import agreement, matching
+from hubbub.service.node import agreement, matching, quorum
 from hubbub.service.node.compute import Node, known_study, most_roster
 from hubbub.service.wire.canonical import read_json
 from hubbub.service.wire.endings import MOST_AGREEMENT
@@ -23,12 +23,14 @@ _HISTORY_SECONDS = 3.0
 
 
 class Differs(HubbubError):
-    """Another Compute would release over something else than this one: other rosters of the Computes in `places`, or
-    other numbers of samples where there are none."""
+    """Another Compute would release over something else than this one: other rosters of the Computes in `places`; or,
+    where there are none, rosters of other Computes, or other numbers of samples."""
 
     def __init__(self, places: list[int]) -> None:
         rosters = "a Compute agreed on other rosters and shows nobody's second one"
-        super().__init__(rosters if places else "two Computes count different samples of the same clients")
+        super().__init__(
+            rosters if places else "two Computes agreed on rosters of different Computes, or count different samples"
+        )
         self.places = places
 
 
@@ -63,6 +65,21 @@ class Peers:
             match = await asyncio.to_thread(matching.receive_agreement, *here, data)
             if match == "differs" and matching.signer(data) == place:
                 raise Differs(await asyncio.to_thread(matching.differing, *here, data))
+
+    async def follow(self, row: Row[Any], peer: ComputeRecord) -> None:
+        """Sign what the other has signed, where this Compute comes to the same with the other's help."""
+        here = self.node, row.study, row.number
+        study, _ = await asyncio.to_thread(known_study, self.node, row.study)
+        try:
+            body = await self._ask(peer, "GET", f"{_round(row)}/agreements", len(study.computes) * MOST_AGREEMENT)
+        except Problem as problem:
+            if problem.code == "agreement-under-way":
+                return
+            raise
+        signed = _texts(read_json(body), "agreements")
+        if lacking := await asyncio.to_thread(quorum.lacking, *here, signed):
+            await self.expose(row, peer, lacking)
+        await asyncio.to_thread(quorum.follow, *here, signed)
 
     async def expose(self, row: Row[Any], peer: ComputeRecord, places: list[int]) -> None:
         """Look among the rosters that the other holds for a second one of some Compute, which ends the round."""

@@ -79,7 +79,7 @@ class RosterRecord:
 
 @dataclass(frozen=True)
 class AgreementRecord:
-    """What a Compute would release over: the M signed rosters it holds, and what follows from them."""
+    """What a Compute would release over: signed rosters, of all M Computes or of a quorum, and what follows."""
 
     LABEL: ClassVar[bytes] = b"hubbub agreement v1"
     study: bytes
@@ -87,7 +87,7 @@ class AgreementRecord:
     number: int
     compute: int
     rosters: tuple[bytes, ...]
-    """Digests of the Computes' roster records, in the order of the Computes."""
+    """Digests of the Computes' roster records, in their order; empty for a Compute without which the others go on."""
     roster: bytes
     """Digest of the clients that all of them hold."""
     samples: int
@@ -103,9 +103,14 @@ class AgreementRecord:
     @classmethod
     def of(cls, content: Content) -> Self:
         """The record, or InvalidInput."""
-        rosters = tuple(hexed("rosters", each, 32) for each in content["rosters"])
+        rosters = tuple(b"" if each == "" else hexed("rosters", each, 32) for each in content["rosters"])
         roster, samples = hexed("roster", content["roster"], 32), whole("samples", content["samples"], 0, "count them")
         return cls(*_read_place(content), rosters, roster, samples, text("event", content["event"], 64))
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        """The Computes whose rosters it is on."""
+        return tuple(place for place, each in enumerate(self.rosters) if each)
 
     def same(self, other: AgreementRecord) -> bool:
         """True where both Computes would release over the same."""
