@@ -10,6 +10,7 @@ import numpy as np
 from prometheus_client.parser import text_string_to_metric_families
 
 from hubbub.privacy import Budget, Population, gaussian_round
+from hubbub.protocols import SecureSum
 from hubbub.service.analyst.analyst import Analyst, find_compute, make_tokens, new_study
 from hubbub.service.client.client import Client
 from hubbub.service.client.outbox import Outbox
@@ -29,6 +30,7 @@ class LiveStudy:
     def __init__(
         self, computes: LocalComputes, folder: Path, budget: Budget | None = None, samples: dict[str, int] | None = None,
         seconds: float = 3600.0, patience: float = 20.0, title: str = "a live test",
+        secure_sum: SecureSum | None = None,
     ) -> None:  # fmt: skip
         authority = None if computes.authority is None else str(computes.authority)
         self.web = Web.open(authority, Patience(total=patience, first=0.02, most=0.5))
@@ -37,7 +39,7 @@ class LiveStudy:
         found = [find_compute(url, self.web) for url in computes.urls]
         counts = self.samples.values()
         population = Population(len(counts), 1, samples=sum(counts), largest=max(counts))
-        self.study = new_study(title, found, population, budget, self.key, seconds=seconds)
+        self.study = new_study(title, found, population, budget, self.key, seconds=seconds, secure_sum=secure_sum)
         self.tokens = make_tokens(self.samples)
         self._start(folder)
 

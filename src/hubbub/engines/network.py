@@ -70,6 +70,8 @@ class NetworkEngine(Engine):
     unit: Unit = "sample"
     secure_sum: SecureSum | None = None
     mechanism: Mechanism | str | None = None
+    uploaded: Callable[[int], None] | None = field(default=None, repr=False, compare=False)
+    """Called with a round's number when all its reports are sent and it is about to be closed."""
     _randomness: Randomness = field(init=False, repr=False, compare=False)
     _web: Web = field(init=False, repr=False, compare=False)
     _folder: Any = field(init=False, repr=False, compare=False)
@@ -126,14 +128,16 @@ class NetworkEngine(Engine):
             return self._round(live, record, rows)
 
     def _round(self, live: _Live, record: RoundRecord, rows: Floats) -> Release:
-        live.analyst.open_round(record)
+        away = live.analyst.open_round(record)
         live.rounds.append(record.label)
         for client, part in zip(live.clients, _parts(rows, self.holds), strict=True):
             client.make(record, part)  # one after the other, so that a seed gives the same noise again
         if self.relayed:
-            send_together(live.clients, record)
+            send_together(live.clients, record, away)
         else:
-            self._at_once(live.clients, lambda client: client.send(record))
+            self._at_once(live.clients, lambda client: client.send(record, without=away))
+        if self.uploaded is not None:
+            self.uploaded(record.number)
         live.analyst.close(record)
         return live.analyst.release(record, setting=NETWORK_HERE, randomness=self._randomness)
 

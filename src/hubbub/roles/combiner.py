@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from hubbub.arrays import Words
@@ -23,10 +24,26 @@ def combine_sums(study: Study, number: int, sums: Sequence[ComputeSum]) -> tuple
     if any(s.study != study.digest or s.round != number for s in sums):
         raise CannotCombine("wrong-study", "sums must all be of this study and round; fetch them again")
     if len({(s.roster, s.turnout) for s in sums}) != 1:
-        raise CannotCombine("rosters-differ", "the Computes' rosters must agree; let them agree again")
+        raise _rosters_differ(study, sums)
     if any(s.words.shape != study.secure_sum.empty(study.plan(number).dimension).shape for s in sums):
         raise CannotCombine("wrong-length", "sums must be as long as the study's statistic asks for; fetch them again")
     return study.secure_sum.unshard({s.compute: s.words for s in sums}), sums[0].turnout
+
+
+def _rosters_differ(study: Study, sums: Sequence[ComputeSum]) -> CannotCombine:
+    """The sums are over different clients: those of the fewer Computes are named where the others' are enough."""
+    groups = Counter((s.roster, s.turnout) for s in sums)
+    most, count = groups.most_common(1)[0]
+    fitting = [s.compute for s in sums if (s.roster, s.turnout) == most]
+    if 2 * count <= len(sums) or not study.secure_sum.enough(fitting):
+        return CannotCombine("rosters-differ", "the Computes' rosters must agree; let them agree again")
+    others = tuple(sorted({s.compute for s in sums} - set(fitting)))
+    return CannotCombine(
+        "rosters-differ",
+        f"the Computes' rosters must agree, got another one of Compute {', '.join(map(str, others))}; "
+        "combine the sums of the others",
+        others,
+    )
 
 
 def decode_release(

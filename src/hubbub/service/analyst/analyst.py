@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from hubbub.errors import InvalidInput, PerhapsReleased, RoundRefused
+from hubbub.errors import HubbubError, InvalidInput, PerhapsReleased, RoundRefused
 from hubbub.privacy import Budget, Population, Release
 from hubbub.protocols import RoundSpec, SecureSum, Setting
 from hubbub.randomness import Randomness
-from hubbub.roles import combine_sums, decode_release, settle_round
+from hubbub.roles import ComputeSum, Study, combine_sums, decode_release, settle_round
 from hubbub.securesum import PublicKey
 from hubbub.service.client.client import RoundStatus, rounds_of
 from hubbub.service.wire.canonical import digest, hexed, read_json, sign_record, stamp
@@ -38,6 +38,8 @@ from hubbub.settings import NETWORK
 _INVITED_AT_ONCE = 5000
 _SUM_HEAD = 10_000  # bytes around a sum's words; also enough for a problem in its place
 _WAIT_FOR = ("agreement-under-way",)
+_PAUSE = 0.2
+_BRIEFLY = 2.0  # seconds that a Compute is waited for without which the others can go on
 
 
 @dataclass(frozen=True)
@@ -81,9 +83,11 @@ class Analyst:
 
     def catch_up(self) -> list[RoundStatus]:
         """All rounds, after Computes that were away have been given those that they missed; reports of the fullest."""
-        found = [rounds_of(self.study, compute, self.web) for compute in self.study.computes]
+        present = self._present()
+        found = list(present.values())
         rounds = max(found, key=len)
-        for compute, theirs in zip(self.study.computes, found, strict=True):
+        for position, theirs in present.items():
+            compute = self.study.computes[position]
             url = f"{compute.url}/v1/studies/{self.study.id}/rounds"
             for missed in rounds[len(theirs) :]:
                 self.web.post(url, missed.signed, wait_for=("round-under-way",))
@@ -92,50 +96,124 @@ class Analyst:
         held = [max((theirs[i].reports for theirs in found if i < len(theirs)), default=0) for i in range(len(rounds))]
         return [replace(each, reports=reports) for each, reports in zip(rounds, held, strict=True)]
 
+    def _present(self) -> dict[int, list[RoundStatus]]:
+        """What each Compute knows of rounds; raises where more are silent than a round can do without."""
+        found, failed = dict[int, list[RoundStatus]](), list[Unreachable]()
+        for position, compute in enumerate(self.study.computes):
+            try:
+                found[position] = rounds_of(self.study, compute, self._brief if self._spare else self.web)
+            except Unreachable as error:
+                failed.append(error)
+        if len(failed) > self._spare:
+            raise failed[0]
+        return found
+
+    @property
+    def _spare(self) -> int:
+        """How many Computes a round can do without: M - q, none with additive sharing."""
+        return len(self.study.computes) - self.study.secure_sum.quorum
+
+    @property
+    def _brief(self) -> Web:
+        """For Computes without which the others can go on."""
+        return self.web.briefly(_BRIEFLY)
+
     def _end(self, record: RoundRecord) -> bytes:
         return sign_record(CloseRecord(digest(self.study), digest(record)), self.key)
 
-    def open_round(self, record: RoundRecord) -> None:
-        """Open the round at every Compute; each checks it and charges its own ledger."""
-        self._everywhere("rounds", sign_record(record, self.key), wait_for=("round-under-way",))
+    def open_round(self, record: RoundRecord) -> list[int]:
+        """Open the round at every Compute; each checks it and charges its own ledger.
+
+        Returns the places of those that did not answer; there may be as many as a round can do without (`quorum`).
+        """
+        least = len(self.study.computes) - self._spare
+        waiting = ("round-under-way",)
+        return self._everywhere("rounds", sign_record(record, self.key), waiting, passing=waiting, least=least)
 
     def close(self, record: RoundRecord) -> None:
         """End the round at every Compute; one that confirms is enough, since it passes the close on to the others."""
-        self._everywhere(f"rounds/{record.number}/close", self._end(record), least=1)
+        self._everywhere(f"rounds/{record.number}/close", self._end(record), passing=("not-found",), least=1)
 
     def release(
-        self, record: RoundRecord, *, setting: Setting = NETWORK, randomness: Randomness | None = None
+        self,
+        record: RoundRecord,
+        *,
+        setting: Setting = NETWORK,
+        randomness: Randomness | None = None,
+        without: Collection[int] = (),
     ) -> Release:
-        """Wait for the sums of all Computes, check them, and add them up.
+        """Wait for the sums of the Computes, check them, and put them together.
+
+        All are needed with additive sharing. Where fewer are, those are taken that answer, and the sums of those in
+        `without` (counted from 0) are not asked for: CannotCombine names Computes whose sums do not fit the others',
+        and the total of the others is found without them.
 
         RoundRefused where all Computes have signed their refusal, so that nothing is released and nothing will be;
         PerhapsReleased where one says that it refused and not all have signed.
         """
         role = record.checked(self.study)
-        sums = [
-            decode_sum(self._sum(record, position), compute.verify_key)
-            for position, compute in enumerate(self.study.computes)
-        ]
+        places = [place for place in range(len(self.study.computes)) if place not in without]
+        needed = all(not role.secure_sum.enough(set(places) - {place}) for place in places)
+        sums = [self._sum(record, place) for place in places] if needed else self._sums(record, role, places)
         words, present = combine_sums(role, record.number, sums)
         return decode_release(
             role.plan(record.number), words, present, secure_sum=role.secure_sum, setting=setting,
             sealed=role.keys[0].suite, randomness=randomness or Randomness.system(),
         )  # fmt: skip
 
-    def _sum(self, record: RoundRecord, position: int) -> bytes:
-        compute = self.study.computes[position]
-        url = f"{compute.url}/v1/studies/{self.study.id}/rounds/{record.number}/sum"
+    def _sums(self, record: RoundRecord, role: Study, places: Sequence[int]) -> list[ComputeSum]:
+        """The sums of those that answer, once they are enough and nobody else is about to release.
+
+        Computes that release do so within a second of each other; more sums than needed show a wrong one.
+        """
+        found, latest = dict[int, ComputeSum](), time.monotonic() + self.web.patience.total
+        while True:
+            failed = dict[int, HubbubError]()
+            for place in places:
+                try:
+                    found[place] = found[place] if place in found else self._asked(record, place, self._brief, ())
+                except (Problem, Unreachable) as error:
+                    failed[place] = error
+            said = {place: error.code for place, error in failed.items() if isinstance(error, Problem)}
+            coming = not {*_WAIT_FOR}.isdisjoint(said.values())
+            if role.secure_sum.enough(found):
+                if not coming or time.monotonic() > latest:
+                    return [found[place] for place in sorted(found)]
+                latest = min(latest, time.monotonic() + _BRIEFLY)
+            else:
+                possible = set(places) - {place for place, code in said.items() if code == "round-refused"}
+                under_way = coming or bool(found) or len(said) < len(failed)
+                if not role.secure_sum.enough(possible) or not under_way or time.monotonic() > latest:
+                    raise self._why_not(record, failed)
+            time.sleep(_PAUSE)
+
+    def _why_not(self, record: RoundRecord, failed: Mapping[int, HubbubError]) -> HubbubError:
+        """What stands in the way of enough sums: a refusal, or the first that failed."""
+        for place, error in failed.items():
+            if isinstance(error, Problem) and error.code == "round-refused":
+                return self._refusal(record, f"{self.study.computes[place].name} says: {error}")
+        return next(iter(failed.values()))
+
+    def _sum(self, record: RoundRecord, position: int) -> ComputeSum:
+        """The sum of a Compute without which the others are not enough."""
         try:
-            role = record.checked(self.study)
-            most = 8 * role.secure_sum.empty(role.plan(record.number).dimension).size + _SUM_HEAD
-            if self.study.results == "public":
-                return self.web.get(url, wait_for=_WAIT_FOR, most=most).content
-            asked = SumRequestRecord(digest(self.study), digest(record), position, stamp(time.time()))
-            return self.web.post(url, sign_record(asked, self.key), wait_for=_WAIT_FOR, most=most).content
+            return self._asked(record, position, self.web, _WAIT_FOR)
         except Problem as problem:
             if problem.code == "round-refused":
-                raise self._refusal(record, f"{compute.name} says: {problem}") from None
+                name = self.study.computes[position].name
+                raise self._refusal(record, f"{name} says: {problem}") from None
             raise
+
+    def _asked(self, record: RoundRecord, position: int, web: Web, wait_for: Collection[str]) -> ComputeSum:
+        compute, role = self.study.computes[position], record.checked(self.study)
+        url = f"{compute.url}/v1/studies/{self.study.id}/rounds/{record.number}/sum"
+        most = 8 * role.secure_sum.empty(role.plan(record.number).dimension).size + _SUM_HEAD
+        if self.study.results == "public":
+            body = web.get(url, wait_for=wait_for, most=most).content
+        else:
+            asked = SumRequestRecord(digest(self.study), digest(record), position, stamp(time.time()))
+            body = web.post(url, sign_record(asked, self.key), wait_for=wait_for, most=most).content
+        return decode_sum(body, compute.verify_key)
 
     def _refusal(self, record: RoundRecord, said: str) -> RoundRefused | PerhapsReleased:
         """What the word of one Compute that it refused amounts to, once all have been asked for their signatures."""
@@ -148,18 +226,46 @@ class Analyst:
             "Compute has signed its refusal"
         )
 
-    def _everywhere(self, path: str, data: bytes, wait_for: Sequence[str] = (), least: int | None = None) -> None:
-        """The same record to every Compute, at the same time; `least` of them must confirm (default: all)."""
+    def _everywhere(
+        self,
+        path: str,
+        data: bytes,
+        wait_for: Sequence[str] = (),
+        passing: Sequence[str] = (),
+        least: int | None = None,
+    ) -> list[int]:
+        """The same record to every Compute, at the same time; `least` of them must confirm (default: all).
+
+        Returns the places of those that did not. Where a round can do without some, these are not waited for long if
+        the others confirm at once, and may answer with a problem of `passing`.
+        """
+        passing = passing if self._spare else ()
+        least = len(self.study.computes) if least is None else least
+        if self._spare and least < len(self.study.computes):
+            failed = self._at_once(self._brief, path, data, wait_for)
+            if len(self.study.computes) - len(failed) >= least and not _refusals(failed, passing):
+                return sorted(failed)
+        failed = self._at_once(self.web, path, data, wait_for)
+        refused = _refusals(failed, passing)
+        if refused or len(self.study.computes) - len(failed) < least:
+            raise (refused or list(failed.values()))[0]
+        return sorted(failed)
+
+    def _at_once(self, web: Web, path: str, data: bytes, wait_for: Sequence[str]) -> dict[int, BaseException]:
+        """Post it to every Compute; with which it failed, and why."""
         tail = f"/v1/studies/{self.study.id}/{path}" if path else "/v1/studies"
         with ThreadPoolExecutor(len(self.study.computes)) as pool:
-            calls = [
-                pool.submit(self.web.post, compute.url + tail, data, wait_for=wait_for)
-                for compute in self.study.computes
-            ]
-        failed = [error for error in (call.exception() for call in calls) if error is not None]
-        refused = [error for error in failed if not isinstance(error, Unreachable)]
-        if refused or len(calls) - len(failed) < (len(calls) if least is None else least):
-            raise (refused or failed)[0]
+            calls = [pool.submit(web.post, each.url + tail, data, wait_for=wait_for) for each in self.study.computes]
+        found = {place: call.exception() for place, call in enumerate(calls)}
+        return {place: error for place, error in found.items() if error is not None}
+
+
+def _refusals(failed: Mapping[int, BaseException], passing: Sequence[str]) -> list[BaseException]:
+    """Those errors that are a Compute's clear answer: neither silence nor a state that passes."""
+    return [
+        error for error in failed.values()
+        if not isinstance(error, Unreachable) and not (isinstance(error, Problem) and error.code in passing)
+    ]  # fmt: skip
 
 
 def make_tokens(samples: Mapping[str, int]) -> dict[str, tuple[bytes, int]]:

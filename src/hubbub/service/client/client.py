@@ -9,7 +9,7 @@ client.contribute(client.current_round(), rows)
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
@@ -116,10 +116,27 @@ class Client:
             parcels = self._make(record, role, number_rows("rows", rows))
             self.outbox.put(self.study.id, self.name, record.number, mark, event, parcels)
 
-    def send(self, record: RoundRecord, sent: Callable[[int], None] | None = None) -> int:
-        """Send what is stored for this round and not yet confirmed. Returns the number of samples."""
+    def send(
+        self, record: RoundRecord, sent: Callable[[int], None] | None = None, without: Collection[int] = ()
+    ) -> int:
+        """Send what is stored for this round and not yet confirmed. Returns the number of samples.
+
+        Computes in `without` (counted from 0) are not tried, as nobody is there. Where a round can do without some
+        Computes, as many may fail to answer; the same call again tries them again.
+        """
+        away = list[Exception]()
         for parcel in self.unsent(record):
-            _post(self.study, self.web, record, parcel.compute, [parcel.body])
+            try:
+                if parcel.compute in without:
+                    raise Unreachable(f"{self.study.computes[parcel.compute].name} is away; run the same command again")
+                _post(self.study, self.web, record, parcel.compute, [parcel.body])
+            except (Unreachable, ReportRejected) as error:
+                away.append(error)
+                if isinstance(error, ReportRejected) and error.reason != "not-found":
+                    raise
+                if len(away) > len(self.study.computes) - self.study.secure_sum.quorum:
+                    raise
+                continue
             self.outbox.mark_sent(self.study.id, self.name, record.number, parcel)
             if sent is not None:
                 sent(parcel.compute)
@@ -168,8 +185,10 @@ class Client:
         return [Parcel(report.compute, encode_report(report)) for report in reports]
 
 
-def send_together(clients: Sequence[Client], record: RoundRecord) -> None:
+def send_together(clients: Sequence[Client], record: RoundRecord, without: Collection[int] = ()) -> None:
     """Send the stored reports of clients of one study, in batches: for whoever relays those of many.
+
+    Computes in `without` (counted from 0) are not tried.
 
     A report that a Compute refuses raises, once all others are sent; what is confirmed is not sent again.
     """
@@ -179,6 +198,8 @@ def send_together(clients: Sequence[Client], record: RoundRecord) -> None:
             waiting.setdefault(parcel.compute, []).append((client, parcel))
     refused: list[Exception] = []
     for compute, parcels in waiting.items():
+        if compute in without:
+            continue
         for start in range(0, len(parcels), BATCH):
             refused += _send_batch(compute, parcels[start : start + BATCH], record)
     if refused:

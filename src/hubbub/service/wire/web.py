@@ -6,7 +6,7 @@ import random
 import time
 import uuid
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import httpx
 
@@ -54,6 +54,10 @@ class Web:
         timeout = httpx.Timeout(30.0, connect=5.0)
         http = httpx.Client(verify=verify, timeout=timeout, limits=limits, follow_redirects=False)
         return cls(http, patience or Patience())
+
+    def briefly(self, seconds: float) -> Web:
+        """The same for Computes that one can do without: not waited for any longer than this."""
+        return replace(self, patience=replace(self.patience, total=min(seconds, self.patience.total)))
 
     def get(self, url: str, wait_for: Collection[str] = (), most: int = MOST_ANSWER) -> httpx.Response:
         """The reply, of at most so many bytes; problems named in `wait_for` are waited out like a passing fault."""
