@@ -64,6 +64,8 @@ class Trust:
     """So many of them, whichever they are, learn nothing from what they hold together."""
     sentence: str
     """The assumption in words: what must not happen."""
+    proviso: str = ""
+    """What is not promised beside that, in words for the privacy report; empty where there is nothing to say."""
 
 
 @dataclass(frozen=True)

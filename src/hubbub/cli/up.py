@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,9 @@ from hubbub.cli.output import console, errors, print_json, progress
 
 if TYPE_CHECKING:
     from hubbub.experiments.trials import Trial
-    from hubbub.protocols import Result
+    from hubbub.protocols import Result, SecureSum
+
+_MISSING_SECONDS = 5.0  # how long the others wait for one that is killed
 
 
 @Parameter(name="*")
@@ -38,6 +41,14 @@ class UpOptions:
     delta: Delta = 1e-4
     cover: Cover = FIVE
     mechanism: Noise = None
+    threshold: Annotated[
+        int | None, Whole, Parameter(help="t: any t of the Computes are enough, so that some may fail. Default: all.")
+    ] = None
+    lose: Annotated[
+        int | None,
+        Whole,
+        Parameter(help="Kill this Compute (counted from 1) for good after the first uploads, and delete its folder."),
+    ] = None
     tls: Annotated[bool, Parameter(help="Encrypt all connections, with a development authority.")] = True
     once: Annotated[bool, Parameter(negative="", help="End after the result.")] = False
     json: Json = False
@@ -57,6 +68,7 @@ def up(options: UpOptions = DEFAULTS) -> None:
         hubbub up --computes 5 --clients 1000 --once
         hubbub up --analysis bernoulli --once
         hubbub up --analysis bernoulli --mechanism discrete-laplace --delta 0 --once
+        hubbub up --computes 3 --threshold 2 --lose 1 --once
         hubbub up --json
     """
     run(options)
@@ -68,34 +80,76 @@ def run(options: UpOptions) -> None:
         from hubbub.service.devnet import LocalComputes
     from hubbub.cli.model import print_result
     from hubbub.experiments.trials import TRIALS
-    from hubbub.securesum import check_computes
+    from hubbub.service.node.compute import Limits
 
-    computes, trial = options.computes, TRIALS[options.analysis]
+    computes, trial, scheme = options.computes, TRIALS[options.analysis], _scheme(options)
     options.cover.population(options.clients)
-    check_computes(computes)
     with ExitStack() as stack:
         stack.enter_context(_orderly_end())
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hubbub-up-")))
         errors.print(f"starting {computes} Computes ...", markup=False)
-        nodes = stack.enter_context(LocalComputes(folder, computes, tls=options.tls))
+        limits = Limits(missing_seconds=_MISSING_SECONDS)
+        nodes = stack.enter_context(LocalComputes(folder, computes, tls=options.tls, limits=limits))
         for compute in nodes.computes:
             errors.print(f"  {compute.folder.name}: {compute.url}  (process {compute.process.pid})", markup=False)  # type: ignore[union-attr]
         started = time.perf_counter()
-        found = _found(nodes, options, trial)
+        found = _found(nodes, options, trial, scheme)
         seconds = time.perf_counter() - started
-        accepted = _accepted(nodes)
+        accepted = _accepted(nodes, _kept(nodes, options))
         if options.json:
             print_json({
                 "analysis": options.analysis, **found.as_dict(), "computes": list(nodes.urls),
                 "reports_accepted": accepted, "seconds": seconds, "privacy": found.privacy.as_dict(),
+                **({} if options.lose is None else {"lost": nodes.computes[options.lose - 1].folder.name}),
             })  # fmt: skip
             return
         print_result(found)
         console.print(str(found.privacy), markup=False)
-        console.print(f"\n{sum(accepted)} reports accepted by {computes} Computes in {seconds:.1f} s", markup=False)
+        reports = f"{sum(accepted)} reports accepted by {len(accepted)} Computes in {seconds:.1f} s"
+        console.print(f"\n{reports}", markup=False)
+        if options.lose is not None:
+            console.print(_lost(options), markup=False, soft_wrap=True)
         console.print(f"the truth behind the data: {trial.truth}", markup=False)
         if not options.once:
-            _stay(nodes)
+            _stay(nodes, _kept(nodes, options))
+
+
+def _scheme(options: UpOptions) -> SecureSum:
+    """Additive sharing, or one with a threshold; refuses to lose a Compute that is needed."""
+    from math import comb
+
+    from hubbub.errors import invalid, whole
+    from hubbub.securesum import Additive, Replicated, Shamir
+    from hubbub.securesum.replicated import MOST_PIECES
+
+    computes, threshold = options.computes, options.threshold
+    scheme: SecureSum
+    if threshold is None:
+        scheme = Additive(computes)
+    elif 2 <= threshold <= computes and comb(computes, threshold - 1) > MOST_PIECES:
+        scheme = Shamir(computes, threshold)
+    else:
+        scheme = Replicated(computes, threshold)
+    if options.lose is not None:
+        whole("lose", options.lose, 1, "count the Computes from 1", most=computes)
+        if scheme.quorum == computes:
+            raise invalid(
+                "lose", f"left out where all {computes} Computes must answer", options.lose,
+                "give a smaller --threshold, such as --computes 3 --threshold 2",
+            )  # fmt: skip
+    return scheme
+
+
+def _lost(options: UpOptions) -> str:
+    return (
+        f"compute-{options.lose} was killed after the uploads of the first round and its folder deleted; the sums of "
+        f"any {options.threshold} of the {options.computes} Computes are enough"
+    )
+
+
+def _kept(nodes: Any, options: UpOptions) -> list[str]:
+    """The addresses of the Computes that are left."""
+    return [url for number, url in enumerate(nodes.urls, 1) if number != options.lose]
 
 
 @contextmanager
@@ -112,7 +166,7 @@ def _orderly_end() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _found(nodes: Any, options: UpOptions, trial: Trial) -> Result:
+def _found(nodes: Any, options: UpOptions, trial: Trial, scheme: SecureSum) -> Result:
     """Let simulated clients enrol and upload in every round, and return what the analysis finds."""
     import numpy as np
 
@@ -129,9 +183,25 @@ def _found(nodes: Any, options: UpOptions, trial: Trial) -> Result:
             nodes.urls, budget=budget, dropouts=cover.missing, colluding=cover.false,
             title=f"hubbub up: {trial.title}",
             authority=None if nodes.authority is None else str(nodes.authority), tick=_Ticks(bar, options.clients),
+            secure_sum=scheme, uploaded=_Loss(nodes, options.lose),
         )  # fmt: skip
         found: Result = run_analysis(analysis, rows, engine, budget, mechanism=mechanism_named(options.mechanism))
         return found
+
+
+class _Loss:
+    """Kills a Compute for good when all reports of the first round are sent."""
+
+    def __init__(self, nodes: Any, number: int | None) -> None:
+        self._nodes, self._number = nodes, number
+
+    def __call__(self, finished: int) -> None:
+        if self._number is None or finished > 0:
+            return
+        victim = self._nodes.computes[self._number - 1]
+        victim.kill()
+        shutil.rmtree(victim.folder)
+        errors.print(f"{victim.folder.name} is killed, and its folder is deleted", markup=False)
 
 
 class _Ticks:
@@ -148,19 +218,17 @@ class _Ticks:
         self._bar.advance(self._task, count)
 
 
-def _accepted(nodes: Any) -> list[int]:
+def _accepted(nodes: Any, urls: Sequence[str]) -> list[int]:
     """Ask each Compute how many reports it has accepted."""
     from hubbub.service.wire.web import MOST_LIST, Web
 
     web = Web.open(None if nodes.authority is None else str(nodes.authority))
-    return [
-        int(web.get(f"{url}/v1/status", most=MOST_LIST).json()["counters"].get("accepted", 0)) for url in nodes.urls
-    ]
+    return [int(web.get(f"{url}/v1/status", most=MOST_LIST).json()["counters"].get("accepted", 0)) for url in urls]
 
 
-def _stay(nodes: Any) -> None:
+def _stay(nodes: Any, urls: Sequence[str]) -> None:
     console.print("\nStatus pages, until you press Ctrl-C:", markup=False)
-    for url in nodes.urls:
+    for url in urls:
         console.print(f"  {url}/", markup=False)
     if nodes.authority is not None:
         note = "a browser will ask about their certificates, which a development authority signed; --no-tls avoids that"

@@ -190,7 +190,8 @@ def opening(
 
 def common(p: Protection) -> list[str]:
     """What no report promises, and what the mechanism's figures take for granted."""
-    return COMMON if p.reservation is None else [*COMMON, p.reservation]
+    proviso = "" if p.trust is None else p.trust.proviso
+    return [*COMMON, *([] if p.reservation is None else [p.reservation]), *([proviso] if proviso else [])]
 
 
 def conspiring(p: Protection) -> int:

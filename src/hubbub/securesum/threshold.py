@@ -7,7 +7,7 @@ from collections.abc import Collection
 from hubbub.errors import CannotCombine, whole
 from hubbub.protocols import Trust
 
-_COUNTS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+_COUNTS = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 
 def check_threshold(threshold: int, computes: int) -> None:
@@ -48,9 +48,14 @@ def threshold_trust(threshold: int, computes: int, cheating: int) -> Trust:
         sentence = f"at least one of the {computes} Computes does not show what it holds to the others"
     else:
         sentence = f"no {_count(threshold)} of the {_count(computes)} Computes pool what they hold"
-    if quorum_of(threshold, computes, cheating) < computes:
-        sentence += f", and {_signing(cheating)} two lists of clients in one round"
-    return Trust(computes, threshold - 1, sentence)
+    if quorum_of(threshold, computes, cheating) == computes:
+        return Trust(computes, threshold - 1, sentence)
+    proviso = (
+        f"if on live nodes more than {_count(cheating)} of the {computes} Computes sign two lists of clients in one "
+        "round, two totals may be released; their difference may be one client, covered by its own share of noise only"
+    )
+    two = f", and {_signing(cheating)} two lists of clients in one round"
+    return Trust(computes, threshold - 1, sentence + two, proviso)
 
 
 def _signing(cheating: int) -> str:

@@ -37,9 +37,7 @@ def open_next(analyst: Analyst, done: list[Release]) -> str | None:
 
 def releases(analyst: Analyst) -> list[Release]:
     """Return what all released rounds gave, in order, without those that all Computes have signed to have refused."""
-    from hubbub.service.client.client import rounds_of
-
-    found = max((rounds_of(analyst.study, compute, analyst.web) for compute in analyst.study.computes), key=len)
+    found = analyst.rounds()
     if found and found[-1].state == "open":
         found = found[:-1]
     done = []

@@ -85,7 +85,7 @@ class Analyst:
         """All rounds, after Computes that were away have been given those that they missed; reports of the fullest."""
         present = self._present()
         found = list(present.values())
-        rounds = max(found, key=len)
+        rounds = self._fullest(found)
         for position, theirs in present.items():
             compute = self.study.computes[position]
             url = f"{compute.url}/v1/studies/{self.study.id}/rounds"
@@ -95,6 +95,18 @@ class Analyst:
                     self.web.post(f"{url}/{missed.record.number}/close", self._end(missed.record))
         held = [max((theirs[i].reports for theirs in found if i < len(theirs)), default=0) for i in range(len(rounds))]
         return [replace(each, reports=reports) for each, reports in zip(rounds, held, strict=True)]
+
+    def rounds(self) -> list[RoundStatus]:
+        """All rounds as they stand, from the Compute that knows most."""
+        return self._fullest(list(self._present().values()))
+
+    def _fullest(self, found: Sequence[list[RoundStatus]]) -> list[RoundStatus]:
+        """The longest list; where a round can do without some Computes, each round as far as any of them has come."""
+        rounds = max(found, key=len)
+        if not self._spare:
+            return rounds
+        states = [{theirs[i].state for theirs in found if i < len(theirs)} for i in range(len(rounds))]
+        return [replace(each, state=min(said, key=_furthest)) for each, said in zip(rounds, states, strict=True)]
 
     def _present(self) -> dict[int, list[RoundStatus]]:
         """What each Compute knows of rounds; raises where more are silent than a round can do without."""
@@ -258,6 +270,12 @@ class Analyst:
             calls = [pool.submit(web.post, each.url + tail, data, wait_for=wait_for) for each in self.study.computes]
         found = {place: call.exception() for place, call in enumerate(calls)}
         return {place: error for place, error in found.items() if error is not None}
+
+
+def _furthest(state: str) -> int:
+    """Which of several Computes' states of a round counts: one that refuses does not end it for the others."""
+    order = ("released", "agreed", "closed", "open", "refused")
+    return order.index(state) if state in order else len(order)
 
 
 def _refusals(failed: Mapping[int, BaseException], passing: Sequence[str]) -> list[BaseException]:

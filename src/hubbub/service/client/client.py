@@ -32,6 +32,7 @@ from hubbub.service.wire.refusals import unsigned
 from hubbub.service.wire.web import MOST_LIST, Unreachable, Web
 from hubbub.statistics import bounded_vectors
 
+_BRIEFLY = 5.0  # seconds that a Compute is waited for where others know the same
 BATCH = 100
 """Reports in one request of `send_together`."""
 
@@ -271,15 +272,20 @@ class RoundStatus:
 
 
 def rounds_at(study: StudyRecord, web: Web) -> list[RoundStatus]:
-    """All rounds, from the first Compute that answers."""
+    """All rounds, from the first Compute that answers; or, where some may be behind the others, from the fullest."""
     last: Exception | None = None
+    found, spare = list[list[RoundStatus]](), study.secure_sum.quorum < len(study.computes)
     for compute in study.computes:
         try:
-            return rounds_of(study, compute, web)
+            found.append(rounds_of(study, compute, web.briefly(_BRIEFLY) if spare else web))
         except Unreachable as error:
             last = error
-    assert last is not None
-    raise last
+        if found and not spare:
+            break
+    if not found:
+        assert last is not None
+        raise last
+    return max(found, key=len)
 
 
 def rounds_of(study: StudyRecord, compute: ComputeRecord, web: Web) -> list[RoundStatus]:
