@@ -25,6 +25,10 @@ def test_a_study_of_two_of_three_has_its_result_without_one(
         source.write_text(source.read_text() + '\n[sum]\nscheme = "replicated"\nthreshold = 2\n')
         pin = run(capsys, "study", "create", source)["fingerprints"]["study"]
         run(capsys, "study", "open", study)
+        refused = failed(capsys, "contribute", study, tmp_path / "clinic.csv", "--client", "clinic", "--trust", 1)
+        assert "trust must be at most 0, which is how many dishonest ones of its 3 Computes" in " ".join(
+            refused.split()
+        )
         for party, token in read_tokens(tmp_path).items():
             arguments = ["--client", party, "--token", token, "--yes", "--expect-study", pin]
             run(capsys, "contribute", study, tmp_path / f"{party}.csv", *arguments)

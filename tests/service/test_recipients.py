@@ -9,9 +9,9 @@ import pytest
 from hubbub.errors import InvalidInput
 from hubbub.randomness import Randomness
 from hubbub.roles import contribute
-from hubbub.securesum import Replicated, Shamir, Subset, encode_report
+from hubbub.securesum import Additive, Replicated, Shamir, Subset, encode_report
 from hubbub.service.analyst.analyst import new_study
-from hubbub.service.client.client import Client
+from hubbub.service.client.client import Client, check_withstands, withstands
 from hubbub.service.client.outbox import Outbox
 from hubbub.service.node.compute import register_study
 from hubbub.service.node.uploads import Taken
@@ -79,3 +79,20 @@ def test_live_nodes_refuse_such_a_study_in_one_line(tmp_path: Path):
         new_study(*arguments, seconds=60, secure_sum=SUBSET)
     for scheme in (None, Replicated(M, 2), Shamir(M, 2, 1)):
         new_study(*arguments, seconds=60, secure_sum=scheme)
+
+
+def test_a_client_can_say_how_many_dishonest_computes_a_study_must_withstand(tmp_path: Path):
+    """2 of 3 withstands one that is curious; one that signs two rosters only where the study reckons with it."""
+    for scheme, found in [(Additive(M), 2), (Replicated(M, 2), 0), (Replicated(M, 2, 1), 1), (Shamir(M, 3), 2)]:
+        stage = make_stage([f"sqlite:///{tmp_path}/{scheme}{k}.db" for k in range(M)], secure_sum=scheme)
+        assert withstands(scheme) == found
+        for least in range(1, M):
+            if least <= found:
+                check_withstands(stage.study, least)
+            else:
+                with pytest.raises(InvalidInput, match=f"trust must be at most {found}, which is.*got trust={least}"):
+                    check_withstands(stage.study, least)
+        with pytest.raises(InvalidInput, match="a whole number in 1..2"):
+            check_withstands(stage.study, 0)
+    assert [withstands(Shamir(5, 3, f)) for f in range(3)] == [0, 2, 2]
+    assert withstands(Replicated(4, 2)) == 1

@@ -70,6 +70,10 @@ class ContributeOptions:
         Parameter(help="A file that holds the token [default: the variable HUBBUB_TOKEN, or you are asked]."),
     ] = None
     expected: Expected = NOTHING_EXPECTED
+    trust: Annotated[
+        int | None,
+        Parameter(help="Refuse a study that so many dishonest Computes could break, whichever they are."),
+    ] = None
     outbox: Annotated[Path | None, Parameter(help="Where sent reports are kept [default: beside the study].")] = None
     yes: Annotated[bool, Parameter(negative="", help="Send without asking.")] = False
     follow: Annotated[bool, Parameter(negative="", help="Stay for the rounds that follow.")] = False
@@ -85,6 +89,7 @@ def contribute(options: ContributeOptions) -> None:
     For example:
 
         hubbub contribute study.json patients.csv --client hospital-1 --token-file token.txt
+        hubbub contribute study.json patients.csv --client hospital-1 --trust 2
         hubbub contribute study.json patients.csv --client hospital-1 --yes --follow --expect-study "1f0a 99c2 ..."
     """
     run(options)
@@ -96,7 +101,7 @@ def run(options: ContributeOptions) -> None:
     Before the data holder has said yes, no Compute learns the client's name.
     """
     with needs_service():
-        from hubbub.service.client.client import Client
+        from hubbub.service.client.client import Client, check_withstands
         from hubbub.service.client.outbox import Outbox
         from hubbub.service.wire.records import check_client_name
     from hubbub.analyses import ANALYSES
@@ -104,6 +109,8 @@ def run(options: ContributeOptions) -> None:
     name, yes, follow = options.client, options.yes, options.follow
     study, pins = signed_study(options.file), options.expected.pins()
     pins.check(study)
+    if options.trust is not None:
+        check_withstands(study, options.trust)
     rows = _rows(options.data, list(ANALYSES.read(study.analysis).columns))
     check_client_name(name)
     box = Outbox(options.outbox or options.file.with_name(f"{options.file.stem}.{quote(name, safe='')}.outbox"))

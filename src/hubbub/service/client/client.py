@@ -16,7 +16,7 @@ from urllib.parse import quote
 import numpy as np
 
 from hubbub.arrays import Floats, number_rows
-from hubbub.errors import InvalidInput, ReportRejected, invalid
+from hubbub.errors import InvalidInput, ReportRejected, invalid, whole
 from hubbub.privacy import Event, fits
 from hubbub.protocols import SecureSum, Trust
 from hubbub.randomness import Randomness
@@ -326,6 +326,25 @@ def promise(study: StudyRecord) -> list[str]:
         f"the noisy sums are {_READERS[study.results]}",
         f"the study ends at {study.deadline}",
     ]
+
+
+def withstands(scheme: SecureSum) -> int:
+    """How many dishonest Computes, whichever they are, can neither read a vector nor have two rosters summed.
+
+    Two quorums share 2q - M Computes, one of whom must be honest: so one fewer may sign two rosters.
+    """
+    return min(scheme.trust().conspiring, 2 * scheme.quorum - scheme.computes - 1)
+
+
+def check_withstands(study: StudyRecord, least: int) -> None:
+    """Refuse a study that so many dishonest Computes could break, whichever they are."""
+    whole("trust", least, 1, "say how many Computes may be dishonest", most=len(study.computes) - 1)
+    if (found := withstands(study.secure_sum)) < least:
+        name, computes = study.scheme.get("scheme"), len(study.computes)
+        raise invalid(
+            "trust", f"at most {found}, which is how many dishonest ones of its {computes} Computes the study "
+            f"withstands (scheme {name})", least, "do not take part, or accept less",
+        )  # fmt: skip
 
 
 def _conspiring(trust: Trust) -> tuple[str, str]:
