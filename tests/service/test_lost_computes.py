@@ -12,13 +12,14 @@ import numpy as np
 import pytest
 
 from hubbub.engines.network import NetworkEngine
-from hubbub.errors import CannotCombine
-from hubbub.privacy import gaussian_round
+from hubbub.errors import CannotCombine, RoundRefused
+from hubbub.privacy import Budget, gaussian_round
 from hubbub.securesum import Replicated, Shamir
 from hubbub.service.analyst import analyst as analysts
 from hubbub.service.devnet import LocalCompute, LocalComputes
 from hubbub.service.node.compute import Limits
 from hubbub.service.wire.messages import decode_sum
+from hubbub.service.wire.problems import Problem
 from hubbub.statistics import Means
 from service.live import LiveStudy, N
 
@@ -105,6 +106,29 @@ def test_an_analysis_of_several_rounds_goes_on(trio: LocalComputes):
         spec = gaussian_round(Means((64.0, 64.0)), 0.0, f"round {number}")
         np.testing.assert_array_equal(engine.private_sum(rows, spec).value, rows.sum(axis=0))
     assert lost == [0]
+
+
+@pytest.mark.slow
+def test_a_round_that_a_quorum_refused_is_paid_back_although_one_is_lost(trio: LocalComputes, tmp_path: Path):
+    """The budget covers one round: the second opens only where the first one's charge is given back everywhere."""
+    study = LiveStudy(trio, tmp_path, budget=Budget(1.0, 1e-5), secure_sum=Replicated(3, 2))
+    study.prepare()
+    first = study.plan(0, 4.0)
+    study.analyst.open_round(first)
+    study.send(first, ["c0", "c1"])
+    study.analyst.close(first)
+    with pytest.raises(RoundRefused, match="signed its refusal, nothing is released"):
+        study.analyst.release(first)
+    lose(trio.computes[2])
+    second = study.plan(1, 4.0)
+    assert study.analyst.open_round(second) == [2]
+    for name, client in study.clients.items():
+        client.make(second, study.rows(name))
+        client.send(second, without=[2])
+    study.analyst.close(second)
+    assert study.analyst.release(second).clients == N
+    with pytest.raises(Problem, match="budget must cover the round"):
+        study.analyst.open_round(study.plan(2, 4.0))
 
 
 def test_a_sum_that_does_not_fit_is_named_and_the_others_give_the_total(

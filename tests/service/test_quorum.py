@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -60,6 +60,13 @@ class Town:
 
     def look(self, *order: int) -> None:
         """These Computes, where they are up, look after their rounds one after the other."""
+        self.each(order, lambda caretaker: caretaker.look())
+
+    def settle_charges(self, *order: int) -> None:
+        """These Computes see which charges can be given back, as they do before a new round."""
+        self.each(order, lambda caretaker: caretaker.settle_charges(self.stage.id))
+
+    def each(self, order: Iterable[int], work: Callable[[Caretaker], Awaitable[None]]) -> None:
 
         def away(request: httpx.Request) -> httpx.Response:
             raise httpx.ConnectError("nobody is there", request=request)
@@ -73,7 +80,7 @@ class Town:
                 async with httpx.AsyncClient(transport=httpx.MockTransport(away), mounts=mounts) as real:
                     for k in order:
                         if k in self.up:
-                            await Caretaker(self.stage.nodes[k], real).look()
+                            await work(Caretaker(self.stage.nodes[k], real))
 
         asyncio.run(play())
 
@@ -231,7 +238,7 @@ def test_a_client_that_one_compute_lacks_is_left_out_where_that_is_allowed(town:
     assert town.total(record)[1] == N - 1
 
 
-def test_too_few_clients_are_refused_by_all_and_the_charge_stays(town: Town):
+def test_too_few_clients_are_refused_by_all_and_the_charge_stays_until_a_quorum_has_signed_that(town: Town):
     """Each has signed its refusal, but none can know alone that the others have not agreed without it."""
     record = town.begin({0: 2, 1: 2, 2: 2})
     town.close(record)
@@ -241,6 +248,29 @@ def test_too_few_clients_are_refused_by_all_and_the_charge_stays(town: Town):
         assert town.row(k).reason in ("too-few-clients", "other-refused")
         assert read_signed(answers.signed_refusal(node, town.stage.id, 0), RefusalRecord)[0].compute == k
         assert town.charged(k)
+    town.up = frozenset({0})
+    town.settle_charges(0)
+    assert town.charged(0)
+    town.up = frozenset({0, 2})
+    town.settle_charges(0, 2)
+    assert [town.charged(k) for k in range(M)] == [False, True, False]
+
+
+def test_what_may_be_released_is_never_given_back(town: Town):
+    """One that has refused gives nothing back while others may release, nor one that has agreed and gave up."""
+    record = town.begin()
+    town.close(record)
+    agreement.refuse(town.stage.nodes[0], town.stage.id, 0, "damaged", "its disk is broken")
+    town.look(1, 2)
+    town.settle_charges(0)
+    town.wait(MISSING + 1)
+    town.look(1)
+    agreement.refuse(town.stage.nodes[1], town.stage.id, 0, "no-agreement", "it is tired")
+    town.settle_charges(0, 1)
+    assert town.row(1).reason == "perhaps-released"
+    town.look(2)
+    town.settle_charges(0, 1, 2)
+    assert all(town.charged(k) for k in range(M))
 
 
 @pytest.mark.parametrize("scheme", [Additive(M), Replicated(M, 2, 1), Shamir(M, 3)], ids=str)

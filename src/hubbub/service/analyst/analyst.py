@@ -30,7 +30,7 @@ from hubbub.service.wire.records import (
     check_client_name,
     check_origin,
 )
-from hubbub.service.wire.refusals import unsigned
+from hubbub.service.wire.refusals import for_good, unsigned
 from hubbub.service.wire.signing import KEY_BYTES, SigningKey
 from hubbub.service.wire.web import Unreachable, Web
 from hubbub.settings import NETWORK
@@ -160,8 +160,8 @@ class Analyst:
         `without` (counted from 0) are not asked for: CannotCombine names Computes whose sums do not fit the others',
         and the total of the others is found without them.
 
-        RoundRefused where all Computes have signed their refusal, so that nothing is released and nothing will be;
-        PerhapsReleased where one says that it refused and not all have signed.
+        RoundRefused where all Computes (or a quorum, where that is fewer) have signed their refusal, so that nothing is
+        released and nothing will be; PerhapsReleased where one says that it refused and not enough have signed.
         """
         role = record.checked(self.study)
         places = [place for place in range(len(self.study.computes)) if place not in without]
@@ -230,12 +230,13 @@ class Analyst:
     def _refusal(self, record: RoundRecord, said: str) -> RoundRefused | PerhapsReleased:
         """What the word of one Compute that it refused amounts to, once all have been asked for their signatures."""
         missing = unsigned(self.study, record.number, digest(record), self.web, _WAIT_FOR)
-        if not missing:
-            return RoundRefused("refused", f"{said}; every Compute has signed its refusal, nothing is released")
+        if for_good(self.study, missing):
+            signed = "every Compute has" if not missing else "a quorum of Computes have"
+            return RoundRefused("refused", f"{said}; {signed} signed its refusal, nothing is released")
         others = "; ".join(f"{name} has not signed a refusal ({why})" for name, why in missing.items())
         return PerhapsReleased(
-            f"{said}; but {others}; so round {record.number} may be released and its charge stays spent until every "
-            "Compute has signed its refusal"
+            f"{said}; but {others}; so round {record.number} may be released and its charge stays spent until "
+            f"{'every Compute has' if not self._spare else 'enough of them have'} signed its refusal"
         )
 
     def _everywhere(

@@ -28,7 +28,7 @@ from hubbub.service.wire.fingerprints import analyst_fingerprint, compute_finger
 from hubbub.service.wire.messages import ENROL, REPORT_TYPE, enrol_parts, token_for
 from hubbub.service.wire.problems import Problem, stated
 from hubbub.service.wire.records import ComputeRecord, RoundRecord, StudyRecord, check_client_name, read_round
-from hubbub.service.wire.refusals import unsigned
+from hubbub.service.wire.refusals import for_good, unsigned
 from hubbub.service.wire.web import MOST_LIST, Unreachable, Web
 from hubbub.statistics import bounded_vectors
 
@@ -171,7 +171,7 @@ class Client:
         said = {each.record.number for each in rounds_at(self.study, self.web) if each.state == "refused"}
         return {
             number for number, mark in answered.items()
-            if number in said and not unsigned(self.study, number, mark, self.web)
+            if number in said and for_good(self.study, unsigned(self.study, number, mark, self.web))
         }  # fmt: skip
 
     def _affordable(self, events: Sequence[Event]) -> bool:

@@ -286,6 +286,7 @@ async def _open(face: Face, request: Request) -> Response:
     data, study = await _body(face, request, _MOST_ROUND), request.path_params["study"]
     _, record = await asyncio.to_thread(node.checked_round, face.node, study, data)
     await face.caretaker.check_history(study, record.number)
+    await face.caretaker.settle_charges(study)
     return _receipt(await asyncio.to_thread(node.open_round, face.node, study, data, _other(request)))
 
 

@@ -222,6 +222,15 @@ class Caretaker:
         signed = [data for answer in await asyncio.gather(*calls) for data in answer]
         await asyncio.to_thread(agreement.check_history, self._node, study_id, signed)
 
+    async def settle_charges(self, study_id: str) -> None:
+        """Give back what this Compute keeps of refused rounds, where a quorum proves that nobody will release them."""
+        found = await asyncio.to_thread(status.study_row, self._node, study_id)
+        study, peers = parsed_study(found.record), others(parsed_study(found.record), found.position)
+        for row in await asyncio.to_thread(quorum.kept_charges, self._node, study_id):
+            said = await asyncio.gather(*(self._peers.refused(row, peer, place) for place, peer in peers))
+            if 1 + sum(said) >= study.secure_sum.quorum:
+                await asyncio.to_thread(quorum.give_back, self._node, study_id, row.number)
+
 
 def _why(failed: list[tuple[Other, Exception]]) -> str:
     """Why the Computes have not agreed in time."""

@@ -17,6 +17,7 @@ from hubbub.service.wire.endings import MOST_AGREEMENT
 from hubbub.service.wire.messages import JSON_TYPE
 from hubbub.service.wire.problems import Problem, problem_from
 from hubbub.service.wire.records import ComputeRecord, StudyRecord
+from hubbub.service.wire.refusals import check_refusal
 from hubbub.service.wire.web import PLAIN, check_plain, too_long
 
 _HISTORY_SECONDS = 3.0
@@ -96,6 +97,17 @@ class Peers:
                 return await self._rosters(peer, study_id, number, place)
         except (httpx.HTTPError, HubbubError, TimeoutError):
             return []
+
+    async def refused(self, row: Row[Any], peer: ComputeRecord, place: int) -> bool:
+        """True where the other gives its signed refusal of a round; False where it says otherwise or is silent."""
+        study, _ = await asyncio.to_thread(known_study, self.node, row.study)
+        try:
+            async with asyncio.timeout(_HISTORY_SECONDS):
+                data = await self._ask(peer, "GET", f"{_round(row)}/refusal", MOST_AGREEMENT)
+            check_refusal(study, row.number, row.digest, place, data)
+        except (httpx.HTTPError, HubbubError, TimeoutError):
+            return False
+        return True
 
     async def _rosters(self, peer: ComputeRecord, study_id: str, number: int, place: int) -> list[bytes]:
         path = f"/v1/studies/{study_id}/rosters?compute={place}&round={number}"

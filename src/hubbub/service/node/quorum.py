@@ -7,13 +7,18 @@ here about who goes first, and when, can end a round without a result, and never
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import Any
+
+from sqlalchemy import Row
 
 from hubbub.errors import RoundRefused
 from hubbub.roles import roster_digest, turnout_of
+from hubbub.service.node import store as db
 from hubbub.service.node.agreement import (
     INCOMPLETE,
     INCOMPLETE_DETAIL,
     ROLLED_BACK,
+    UNSURE,
     RoundView,
     common,
     refuse,
@@ -77,6 +82,21 @@ def follow(node: Node, study_id: str, number: int, signed: Sequence[bytes]) -> b
         if (turnout := turnout_of(roster, samples)).samples == record.samples:
             return sign(node, found, chosen, roster, turnout) == "agreed"
     return False
+
+
+def kept_charges(node: Node, study_id: str) -> list[Row[Any]]:
+    """Rounds that this Compute has refused without having agreed, and whose charge it keeps as others may release."""
+    with node.store.read() as connection:
+        charged = db.charged_rounds(connection, study_id)
+        rows = db.rounds_of(connection, study_id)
+    return [row for row in rows if row.number in charged and row.state == "refused" and row.reason not in UNSURE]
+
+
+def give_back(node: Node, study_id: str, number: int) -> None:
+    """Take back the charge of a round of which a quorum has signed its refusal: nobody can release it any more."""
+    with node.store.write("given-back") as connection:
+        db.refund(connection, study_id, number)
+        db.write_audit(connection, node.clock(), "charge-given-back", study_id, number, event=db.new_event())
 
 
 def _signers(record: AgreementRecord, records: Sequence[AgreementRecord]) -> set[int]:

@@ -360,6 +360,11 @@ def ledger_events(connection: Connection, study: str) -> list[Event]:
     return [event_from(row.event) for row in connection.execute(query)]
 
 
+def charged_rounds(connection: Connection, study: str) -> set[int]:
+    """The rounds that the study is charged for."""
+    return set(connection.execute(select(tables.ledger.c.number).where(tables.ledger.c.study == study)).scalars())
+
+
 def refund(connection: Connection, study: str, number: int) -> None:
     """Take back the charge of a round that was not released."""
     connection.execute(delete(tables.ledger).where(_round(tables.ledger, study, number)))
