@@ -38,6 +38,8 @@ class State(NamedTuple):
     """Of the honest Computes; None is gone for good."""
     released: frozenset[str] = frozenset()
     """Over which rosters an honest Compute has released its sum, be it gone since or not."""
+    refused: int = 0
+    """How many honest Computes have refused before they signed an agreement, and signed that they refused."""
 
 
 class Model(NamedTuple):
@@ -45,6 +47,7 @@ class Model(NamedTuple):
     quorum: int
     liars: int = 0
     restarts: bool = False
+    refusals: bool = False
 
     @property
     def honest(self) -> int:
@@ -62,6 +65,8 @@ class Model(NamedTuple):
             if not node.runs:
                 continue
             if not node.signed:
+                if self.refusals:
+                    yield changed(state, place, None)._replace(refused=state.refused + 1)
                 for roster in ROSTERS:
                     yield changed(state, place, Node(roster, frozenset({place})))
                 continue
@@ -76,13 +81,20 @@ class Model(NamedTuple):
         told = [other.holds for other in state.nodes if other and other.runs and other.signed == node.signed]
         return frozenset(range(self.honest, self.computes)).union(*told)
 
-    def reached(self, gone: int = 0) -> set[State]:
-        """All states from the start on, where so many honest ones are gone from the start."""
+    def reached(self, gone: int = 0) -> Iterator[State]:
+        """All states from the start on, each once, where so many honest ones are gone from the start."""
         start = State(tuple(None if place < gone else Node() for place in range(self.honest)))
         found, last = {start}, [start]
         while last:
-            last = [new for state in last for new in self.steps(state) if new not in found and not found.add(new)]
-        return found
+            state = last.pop()
+            yield state
+            new = set(self.steps(state)) - found
+            found |= new
+            last += new
+
+    def both(self) -> bool:
+        """True where both rosters are released in some course."""
+        return any(state.released == BOTH for state in self.reached())
 
     def released(self, gone: int = 0) -> set[frozenset[str]]:
         """Over which rosters honest Computes have released, in all courses."""
@@ -106,14 +118,14 @@ def test_two_rosters_are_never_released(computes: int, cheating: int):
 @pytest.mark.parametrize(("computes", "cheating"), CASES)
 def test_with_one_signature_less_they_are(computes: int, cheating: int):
     """So the model can tell the difference."""
-    assert BOTH in Model(computes, quorum_of(2, computes, cheating) - 1, cheating).released()
+    assert Model(computes, quorum_of(2, computes, cheating) - 1, cheating).both()
 
 
 def test_with_one_more_liar_than_was_reckoned_with_they_are():
     """2 of 3 with f = 0 is safe against crashes alone. (4 Computes need three signatures for f = 0, and for f = 1.)"""
-    assert BOTH in Model(3, quorum_of(2, 3, 0), 1).released()
-    assert BOTH not in Model(4, quorum_of(2, 4, 0), 1).released()
-    assert BOTH in Model(4, quorum_of(2, 4, 1), 2).released()
+    assert Model(3, quorum_of(2, 3, 0), 1).both()
+    assert not Model(4, quorum_of(2, 4, 0), 1).both()
+    assert Model(4, quorum_of(2, 4, 1), 2).both()
 
 
 @pytest.mark.parametrize(("computes", "cheating"), CASES)
@@ -121,5 +133,15 @@ def test_a_release_is_possible_while_a_quorum_is_left(computes: int, cheating: i
     """The model's liars sign whatever is asked for; without them the honest ones are as many as must sign or fewer."""
     quorum = quorum_of(2, computes, cheating)
     for gone in range(computes + 1):
-        possible = Model(computes, quorum).released(gone) != {NOTHING}
+        possible = any(state.released for state in Model(computes, quorum).reached(gone))
         assert possible == (gone <= computes - quorum)
+
+
+@pytest.mark.parametrize(("computes", "cheating"), CASES)
+def test_where_a_quorum_has_signed_its_refusal_nobody_releases(computes: int, cheating: int):
+    """Who lies has signed a refusal, too."""
+    quorum = quorum_of(2, computes, cheating)
+    reached = set(Model(computes, quorum, cheating, refusals=True).reached())
+    most = max(state.refused + cheating for state in reached if state.released)
+    assert most < quorum
+    assert any(state.refused + cheating >= quorum for state in reached)
