@@ -302,3 +302,42 @@ def test_what_explain_predicts_is_what_fit_does(csv: Path, capsys: pytest.Captur
     done = run_json(capsys, "fit", csv, *BASE, "--method", "plain")["privacy"]["rounds"][0]
     for key in ("sensitivity", "sigma_std", "sigma_client", "noise_std", "fraction_bits", "dimension"):
         assert explained[key] == pytest.approx(done[key])
+
+
+@pytest.mark.parametrize("mechanism", ["discrete-gaussian", "skellam", "gaussian"])
+def test_fit_takes_every_law_of_noise(csv: Path, capsys: pytest.CaptureFixture[str], mechanism: str):
+    found = run_json(capsys, "fit", csv, *BASE, "--mechanism", mechanism, "--posterior", "shrinkage")
+    assert found["privacy"]["guarantee"]
+    assert found["privacy"]["budget"] == {"epsilon": 1.0, "delta": 1e-5}
+    assert ("double precision" in json.dumps(found["privacy"])) == (mechanism == "gaussian")
+
+
+def test_a_pure_budget_is_kept_by_laplace_noise_and_charged_to_a_pure_ledger(
+    csv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    """Epsilons add up; normal noise is refused by such a ledger in one line, and nothing is charged for it."""
+    ledger = tmp_path / "ledger.json"
+    pure = [
+        "--target",
+        "y",
+        "--epsilon",
+        "1",
+        "--delta",
+        "0",
+        "--x-bound",
+        "1",
+        "--y-bound",
+        "1",
+        "--posterior",
+        "shrinkage",
+    ]
+    charged = [*pure, "--mechanism", "discrete-laplace", "--ledger", ledger, "--total-epsilon", "2"]
+    for _ in range(2):
+        found = run_json(capsys, "fit", csv, *charged)
+        assert found["privacy"]["budget"] == {"epsilon": 1.0, "delta": 0.0}
+        assert found["privacy"]["guarantee"]
+    before = ledger.read_text()
+    assert main(["fit", *map(str, [csv, *charged])]) != 0
+    said = capsys.readouterr().err
+    assert "budget must cover the charge: of (epsilon=2, delta=0) epsilon=2 is spent" in " ".join(said.split())
+    assert ledger.read_text() == before

@@ -262,6 +262,16 @@ def test_what_is_refused_quickly_really_costs_more(
         assert optimal_delta(one, count, budget.epsilon, multiplier) > delta * (1 - 1e-9)
 
 
+@pytest.mark.parametrize("multiplier", [5e-324, 1e-170, 1e-60, 1e60, 1e160, 1e308])
+def test_multipliers_of_all_sizes_have_a_cost(multiplier: float):
+    """A round's record may hold any number: too little noise is refused, too much costs next to nothing."""
+    gaussian, sampled = GaussianEvent(multiplier), SampledGaussianEvent(multiplier, 0.5, 3)
+    for events in ([gaussian], [CloseEvent(gaussian, 1e-100, 1e-100)], [gaussian, PureEvent(0.1)], [sampled]):
+        assert fits(events, Budget(1.0, 1e-5)) == (multiplier > 1)
+        spent = epsilon_spent(events, 1e-5)
+        assert spent < 0.11 if multiplier > 1 else spent > 1e5
+
+
 # events that are close to others
 
 

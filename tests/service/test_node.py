@@ -12,10 +12,13 @@ from sqlalchemy import select
 from hubbub.errors import InvalidInput
 from hubbub.privacy import (
     Budget,
+    DiscreteGaussianMechanism,
+    DiscreteLaplaceMechanism,
     EarlyPopulation,
     GaussianEvent,
     GaussianMechanism,
     SampledGaussianEvent,
+    SkellamMechanism,
     fits,
     shared_multipliers,
 )
@@ -30,11 +33,11 @@ from hubbub.service.node.uploads import Taken, accept_uploads
 from hubbub.service.wire.canonical import digest, read_signed, sign_record, stamp
 from hubbub.service.wire.endings import CloseRecord, RosterRecord
 from hubbub.service.wire.problems import Problem
-from hubbub.service.wire.records import EarlyStudyRecord
+from hubbub.service.wire.records import EarlyStudyRecord, RoundRecord
 from hubbub.service.wire.signing import SigningKey
 from hubbub.statistics import Clipped, Means
 from hubbub.statistics.clipped import installed
-from service.stage import M, N, Person, Stage, make_stage
+from service.stage import STATISTIC, M, N, Person, Stage, make_stage
 
 EXACT = [63 / 16, -15.0]
 
@@ -325,6 +328,45 @@ def test_ledger_refuses_what_overspends_and_stays_as_it_was(urls: list[str]):
         with each.store.read() as connection:
             assert len(db.ledger_events(connection, stage.id)) == 2
             assert len(db.rounds_of(connection, stage.id)) == 2
+
+
+def round_of(stage: Stage, number: int, mechanism) -> RoundRecord:
+    """A round of the study with noise of this law."""
+    noise = mechanism.settled(STATISTIC, stage.study.population)
+    return stage.round(
+        number, mechanism=mechanism.describe(), fraction_bits=noise.grid.fraction_bits, sigma_client=noise.sigma_client
+    )
+
+
+@pytest.mark.parametrize(
+    ("budget", "mechanism", "rounds"),
+    [
+        (Budget(1.0, 0.0), DiscreteLaplaceMechanism(0.25), 4),
+        (Budget(1.0, 1e-5), DiscreteLaplaceMechanism(0.5), 2),
+        (Budget(1.0, 1e-5), DiscreteGaussianMechanism(6.0), 2),
+        (Budget(1.0, 1e-5), SkellamMechanism(6.0), 2),
+        (Budget(1.0, 0.0), DiscreteGaussianMechanism(1e6), 0),
+        (Budget(1.0, 1e-5), DiscreteGaussianMechanism(1e-170), 0),
+    ],
+    ids=str,
+)
+def test_a_compute_opens_as_many_rounds_of_whole_number_noise_as_the_budget_pays_for(
+    urls: list[str], budget: Budget, mechanism, rounds: int
+):
+    stage = make_stage(urls[:M], budget, [Person("a"), Person("b")])
+    stage.study = replace(stage.study, noise=str(mechanism.describe()["mechanism"]))
+    stage.register()
+    first = stage.nodes[0]
+    for number in range(rounds):
+        node.open_round(first, stage.id, sign_record(round_of(stage, number, mechanism), stage.analyst))
+        with first.store.write() as connection:  # as if it had been released
+            assert db.move(connection, stage.id, number, "open", "released", 0.0)
+    with first.store.read() as connection:
+        assert db.ledger_events(connection, stage.id) == [mechanism.event()] * rounds
+    more = sign_record(round_of(stage, rounds, mechanism), stage.analyst)
+    assert code_of(node.open_round, first, stage.id, more) == "over-budget"
+    with first.store.read() as connection:
+        assert len(db.ledger_events(connection, stage.id)) == rounds
 
 
 def test_ledger_counts_coins_that_clients_flip(urls: list[str]):

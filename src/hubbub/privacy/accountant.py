@@ -30,6 +30,7 @@ _HOPELESS = 500.0  # an epsilon beyond which nothing is private
 _LEAST = 0.4  # steps with less noise count as if nobody had been sampled: dp_accounting would take minutes
 _LOUD = 0.05  # with less Gaussian noise (an epsilon of 200 and more) epsilons are added: composing would take gigabytes
 _TINY = 1e-12  # a pure epsilon below counts as this one: 1 + e^epsilon would be 2
+_MOST = 1e50  # multipliers count as no larger, and as none below 1/this, whose squares would not be numbers
 _POINTS = 2e6  # of a loss, at most, so that composing takes seconds
 
 
@@ -37,9 +38,10 @@ def composed_multiplier(events: Iterable[GaussianEvent]) -> float:
     """The noise multiplier of the one Gaussian mechanism that equals all of them together."""
     inverse = 0.0
     for event in events:
-        if event.noise_multiplier <= 0:
+        if event.noise_multiplier < 1 / _MOST:
             return 0.0
-        inverse += event.noise_multiplier**-2
+        if not math.isinf(event.noise_multiplier):
+            inverse += min(event.noise_multiplier, _MOST) ** -2
     return math.inf if inverse == 0 else inverse**-0.5
 
 
@@ -241,6 +243,8 @@ def _sorted(events: Iterable[Event]) -> _Parts:
     for event in events:
         while isinstance(event, CloseEvent):
             ratio, outside, event = ratio + event.ratio, outside + event.outside, event.ideal
+        if isinstance(event, SampledGaussianEvent) and event.noise_multiplier > _MOST:
+            event = replace(event, noise_multiplier=_MOST)
         ideal.append(event)
         if isinstance(event, GaussianEvent):
             gaussian.append(event)

@@ -180,6 +180,6 @@ class DiscreteLaplaceNoise(WholeNoise):
     def describe(self) -> dict[str, object]:
         """Canonical description, for the hash of a round."""
         return {
-            "moved": self.moved, "scale": self.scale, "epsilon": self.mechanism.epsilon,
+            **self.mechanism.describe(), "moved": self.moved, "scale": self.scale,
             "fraction_bits": self.grid.fraction_bits,
         }  # fmt: skip

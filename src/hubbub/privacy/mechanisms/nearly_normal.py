@@ -121,6 +121,6 @@ class NearlyNormalNoise(WholeNoise):
     def describe(self) -> dict[str, object]:
         """Canonical description, for the hash of a round."""
         return {
-            "moved": self.moved, "amount": self.amount, "noise_multiplier": self.mechanism.noise_multiplier,
+            **self.mechanism.describe(), "moved": self.moved, "amount": self.amount,
             "fraction_bits": self.grid.fraction_bits,
         }  # fmt: skip

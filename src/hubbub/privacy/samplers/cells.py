@@ -92,7 +92,8 @@ class Cells:
 
     def add(self, words: Words, randomness: Randomness) -> None:
         """Add one draw to each of these contiguous words, in place."""
-        assert words.flags.c_contiguous  # the flat form of others is a copy, and their noise would be lost
+        if not words.flags.c_contiguous:
+            raise ValueError("words must be contiguous: others are flattened as a copy, and their noise would be lost")
         flat = words.reshape(-1)
         for start in range(0, flat.size, _TOGETHER):
             part = flat[start : start + _TOGETHER]

@@ -53,7 +53,8 @@ class Clusters:
 
     def add(self, words: Words, randomness: Randomness) -> None:
         """Add one share to each of these contiguous words, in place."""
-        assert words.flags.c_contiguous  # the flat form of others is a copy, and their noise would be lost
+        if not words.flags.c_contiguous:
+            raise ValueError("words must be contiguous: others are flattened as a copy, and their noise would be lost")
         flat = words.reshape(-1)
         together = max(1, _PROPOSED * self.shares // (2 * self._octaves + 2))
         for start in range(0, flat.size, together):
