@@ -24,7 +24,10 @@ from hubbub.privacy.mechanisms.discrete_laplace import DiscreteLaplaceNoise
 from hubbub.privacy.mechanisms.gaussian import GaussianNoise
 from hubbub.privacy.mechanisms.nearly_normal import NearlyNormalNoise
 from hubbub.randomness import Randomness
+from hubbub.roles import client as client_module
 from hubbub.roles import compute as compute_module
+from hubbub.securesum import Additive
+from hubbub.securesum.additive import expanded
 from hubbub.statistics import SecondMoments
 
 Patch = pytest.MonkeyPatch
@@ -152,6 +155,31 @@ def ledger_without_a_lock(patch: Patch) -> None:
     patch.setattr(ledger_module, "_file_lock", lambda path: contextlib.nullcontext())
 
 
+def slow_where_a_sample_is_none(patch: Patch) -> None:
+    """A client takes a millisecond more over a sample that the statistic has no vector for."""
+
+    def slow(plan: Any, rows: Any, randomness: Randomness, **options: Any) -> Any:
+        if np.isnan(rows).any():
+            time.sleep(0.001)
+        return vectors_of(plan, rows, randomness, **options)
+
+    vectors_of = client_module.vectors_of
+    patch.setattr(client_module, "vectors_of", slow)
+
+
+def last_share_leaks_a_bit(patch: Patch) -> None:
+    """The last Compute's share ends as the number does that is shared."""
+
+    def leaky(self: Additive, words: Any, client: str, randomness: Randomness) -> Any:
+        while True:
+            found = shard(self, words, client, randomness)
+            if not (expanded(found[-1])[0] ^ words[0]) & np.uint64(1):
+                return found
+
+    shard = Additive.shard
+    patch.setattr(Additive, "shard", leaky)
+
+
 EXACT, PURE, PAPER = "discrete-gaussian", "discrete-laplace", "gaussian"
 DEFECTS: list[tuple[Callable[[Patch], None], str, str]] = [
     *((noise_missing, "curious client", law) for law in (EXACT, PURE, "skellam", PAPER)),
@@ -174,6 +202,9 @@ DEFECTS: list[tuple[Callable[[Patch], None], str, str]] = [
     *((second_roster, "second roster", law) for law in (EXACT, PURE)),
     (raw_doubles, "trusted aggregator", PAPER),
     (more_digits_than_the_grid, "bits of a release, local", EXACT),
+    (slow_where_a_sample_is_none, "timing", EXACT),
+    (last_share_leaks_a_bit, "shares of 1 of 2", EXACT),
+    (last_share_leaks_a_bit, "shares of 2 of 3", EXACT),
     (budget_charged_once, "one ledger", EXACT),
     (budget_charged_once, "one block", EXACT),
     (ledger_without_a_lock, "one ledger", EXACT),
