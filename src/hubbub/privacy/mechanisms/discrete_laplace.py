@@ -30,6 +30,7 @@ NOISE_TAIL = 100.0  # times K / (K-D-C-1): scales that all noise exceeds with pr
 LEAST = 8  # steps that the scale spans at least, so that rounding does not eat it
 _HEADROOM = 1e-12  # relative; above the rounding errors of a sum of epsilons
 _SOLVED = 1e-3  # relative, of an epsilon found by bisection
+_OVERFLOWS = 700.0  # an epsilon whose exponential a double hardly holds
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ def _with_coins(epsilon: float, probability: float) -> float:
     """ln(1 + q (e^epsilon - 1)): what is left where a sample counts with the probability q only."""
     if probability == 1:
         return epsilon
-    if epsilon < 1:
+    if epsilon < _OVERFLOWS:  # right to the last digits, also where hardly anything is left
         return math.log1p(probability * math.expm1(epsilon))
     return epsilon + math.log(probability + (1 - probability) * math.exp(-epsilon))
 
