@@ -128,7 +128,7 @@ def page(report: AuditReport) -> str:
         "  [privacy.md](privacy.md) do. Nor does it find small defects: with 2000 trials it finds noise of a quarter",
         "  of its variance, and not of a half.",
         "- *use*: which share of the claimed epsilon the largest signal that was found uses, exactly: 1 means that the",
-        "  noise is as small as it may be.", "",
+        "  noise is as small as it may be (an upper bound for samples that select themselves under Laplace noise).", "",
         f"{options.trials} trials for each of two data sets, engine {options.engine}. {_verdict(report)}", "",
         "| claim | claimed | at least | use | how |", "|---|---|---|---|---|",
     ]  # fmt: skip
