@@ -20,7 +20,7 @@ from hubbub.events import PureEvent
 from hubbub.grid import Grid
 from hubbub.population import Population
 from hubbub.privacy.accountant import fits
-from hubbub.privacy.mechanisms.whole import WholeNoise, choose_grid, moved_l1, too_coarse
+from hubbub.privacy.mechanisms.whole import WholeNoise, choose_grid, moved_l1, too_coarse, too_fine, too_little
 from hubbub.privacy.samplers import Clusters
 from hubbub.privacy.samplers.clusters import LARGEST
 from hubbub.protocols import Budget, Description, Mechanism, NoiseLaw, Statistic
@@ -156,18 +156,13 @@ class DiscreteLaplaceNoise(WholeNoise):
         """Refuse noise that is too small or too coarse for this statistic, and a sum that could overflow."""
         wanted = self.mechanism.on(statistic, self.population, self.grid)
         if self.moved < wanted.moved or self.scale < wanted.scale:
-            raise invalid(
-                "scale", f"at least {wanted.scale}, for what the statistic can move on this grid", self.scale,
-                "do not take part: the study would add too little noise",
-            )  # fmt: skip
+            raise too_little("scale", wanted.scale, self.scale)
         if self.scale < LEAST or statistic.sensitivity_l1 < self.grid.step * statistic.dimension:
             raise too_coarse(f"{LEAST} steps", self.grid)
         tail = NOISE_TAIL * self.scale * self.population.clients / self.population.shares
         total = self.population.n * statistic.magnitude / self.grid.step + tail
         if self.scale > LARGEST or total >= 2.0**63:
-            raise invalid(
-                "fraction_bits", "so small that the sum fits the ring", self.grid.fraction_bits, "leave it out"
-            )
+            raise too_fine(self.grid)
 
     def describe(self) -> dict[str, object]:
         """Canonical description, for the hash of a round."""
