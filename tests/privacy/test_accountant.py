@@ -198,6 +198,13 @@ def test_no_pure_epsilon_covers_events_that_are_not_pure():
     assert not fits([PureEvent(600.0), PureEvent(1.0)], Budget(100.0, 1e-5))
 
 
+@pytest.mark.parametrize("tiny", [5e-324, 1e-16, 1e-13])
+def test_a_pure_event_may_cost_next_to_nothing(tiny: float):
+    events = [PureEvent(tiny, 3), GaussianEvent(10.0)]
+    assert epsilon_spent(events, 1e-5) == pytest.approx(epsilon_spent(events[1:], 1e-5), abs=1e-9)
+    assert fits([*events, SampledGaussianEvent(20.0, 0.1)], Budget(1.0, 1e-5))
+
+
 @pytest.mark.parametrize("bad", [-1.0, math.nan])
 def test_a_pure_event_has_an_epsilon_and_steps(bad: float):
     with pytest.raises(InvalidInput, match="epsilon must be at least 0"):

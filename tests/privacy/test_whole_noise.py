@@ -17,7 +17,7 @@ from hubbub.errors import InvalidInput
 from hubbub.events import CloseEvent, GaussianEvent, SampledGaussianEvent, noise_multiplier_of
 from hubbub.grid import Grid
 from hubbub.privacy import Budget, GaussianMechanism, Population
-from hubbub.privacy.accountant import epsilon_spent
+from hubbub.privacy.accountant import epsilon_spent, fits
 from hubbub.privacy.calibration import log_delta
 from hubbub.privacy.mechanisms.discrete_gaussian import DiscreteGaussianMechanism, DiscreteGaussianNoise
 from hubbub.privacy.mechanisms.discrete_laplace import DiscreteLaplaceMechanism, DiscreteLaplaceNoise
@@ -149,6 +149,16 @@ def test_coins_leave_of_a_pure_epsilon_what_the_event_says(probability: float):
     }  # fmt: skip
     assert max(ratios.values()) <= claimed
     assert max(ratios.values()) > 0.95 * claimed
+
+
+@pytest.mark.parametrize("probability", [1e-9, 1e-6, 1e-5, 1e-3, 0.3])
+@pytest.mark.parametrize(("epsilon", "steps"), [(1e-6, 1), (0.01, 100), (1.0, 100_000), (800.0, 1)])
+def test_rounds_with_coins_fit_the_budget_they_were_made_for(epsilon: float, steps: int, probability: float):
+    budget = Budget(epsilon, 0.0)
+    (one,) = set(DiscreteLaplaceMechanism().within(budget, [1.0] * steps, probability))
+    spent = math.fsum([one.event(probability).epsilon] * steps)
+    assert epsilon * (1 - 2e-12) <= spent <= epsilon
+    assert fits([one.event(probability)] * steps, budget)
 
 
 @pytest.mark.parametrize(("probability", "multiplier"), [(0.1, 0.7), (0.5, 1.6)])

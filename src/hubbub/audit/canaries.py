@@ -43,6 +43,8 @@ BELIEFS = (1.0, 1e-3)
 """How much of the stated noise an attack on one run thinks there is: all of it, or hardly any."""
 LEAST_DELTA = 1e-10
 """Of these checks, where the budget's is larger: delta counts for every canary, and would hide what is found."""
+QUICK = 50
+"""How many times as many canaries there are as other checks have trials, on engines that take milliseconds a round."""
 CLEAREST = 0.2
 """Which share of the coins is guessed, where there are thousands: those with the clearest scores. Where there are only
 hundreds all are guessed, since a few guesses that are all right could be luck."""
@@ -131,7 +133,7 @@ def _budget(law: Mechanism, setting: Setting) -> Budget:
 
 
 def attempt_engine(
-    setting: Setting, name: str, *, law: Mechanism, opened: Callable[[int], AbstractContextManager[Engine]]
+    setting: Setting, name: str, *, law: Mechanism, opened: Callable[[int], AbstractContextManager[Engine]], quick: bool
 ) -> Case:
     """Rounds of a one-hot sum in which every canary moves between two categories of its own.
 
@@ -152,7 +154,7 @@ def attempt_engine(
     found: list[tuple[Floats, Floats]] = []
     correct = guesses = count = 0
     with opened(CANARIES) as engine:
-        for _ in range(max(2, math.ceil(2 * setting.trials / CANARIES))):
+        for _ in range(max(2, math.ceil((QUICK if quick else 1) * 2 * setting.trials / CANARIES))):
             coins = tossed(CANARIES)
             scores = scored(watched, engine, canaries, coins)
             found.append((scores[~coins], scores[coins]))
@@ -227,7 +229,9 @@ def one_run(kind: str, law: Mechanism) -> Check:
     return Check(f"one run: {kind}, {name_of(law)}", partial(attempt_one_run, kind=kind, law=law))
 
 
-def on_engine(label: str, law: Mechanism, opened: Callable[[int], AbstractContextManager[Engine]]) -> Check:
-    """Canaries in rounds of this engine."""
+def on_engine(
+    label: str, law: Mechanism, opened: Callable[[int], AbstractContextManager[Engine]], *, quick: bool
+) -> Check:
+    """Canaries in rounds of this engine, which may take milliseconds each."""
     name = f"canaries, {label} engine, {name_of(law)}"
-    return Check(name, partial(attempt_engine, law=law, opened=opened))
+    return Check(name, partial(attempt_engine, law=law, opened=opened, quick=quick))

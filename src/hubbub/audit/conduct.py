@@ -1,4 +1,4 @@
-"""Checks of what parties do over time: noise is never drawn twice the same, a roster is final, a ledger is shared."""
+"""Checks of what parties do: noise is never drawn twice the same, a roster is final, a ledger is shared."""
 
 from __future__ import annotations
 
@@ -51,6 +51,11 @@ _ROSTERS = 400  # trials at the most: every report is sealed
 _RACES = 8
 
 
+def same(before: Round, after: Round, count: int) -> list[tuple[Release, Release]]:
+    """The second round by the same engine."""
+    return [(before(engine), after(engine)) for engine in (FEW.engine() for _ in range(count))]
+
+
 def anew(before: Round, after: Round, count: int) -> list[tuple[Release, Release]]:
     """The second round by a new engine, as in a new process."""
     return [(before(FEW.engine()), after(FEW.engine())) for _ in range(count)]
@@ -70,7 +75,9 @@ def forked(before: Round, after: Round, count: int) -> list[tuple[Release, Relea
     return list(zip([before(engine) for _ in range(count)], later, strict=True))
 
 
-RESTARTS: dict[str, Restart] = {"a new engine": anew, "a copy of the engine": copied, "a forked process": forked}
+RESTARTS: dict[str, Restart] = {
+    "none, the same engine": same, "a new engine": anew, "a copy of the engine": copied, "a forked process": forked,
+}  # fmt: skip
 
 
 def in_children(works: Sequence[Callable[[], Any]]) -> list[Any]:
@@ -119,6 +126,26 @@ def _over_both(before: Release, after: Release, sums: Sequence[Floats]) -> float
 
 def _summed(engine: LocalEngine, rows: Floats, spec: RoundSpec) -> Release:
     return engine.private_sum(rows, spec)
+
+
+def attempt_own_share(setting: Setting, name: str, *, law: Mechanism) -> Case:
+    """A curious client takes its own share of the noise for everybody's: equal shares would cancel."""
+    budget, scene = budget_for(law, setting.budget), FEW
+    (mechanism,) = law.within(budget, (1.0,))
+    spec = RoundSpec("audit", Means((1.0, 2.0)), mechanism)
+    data = scene.neighbours(worst_of(spec, order_of(law)))
+    noise = settle_round(spec, scene.engine().population(scene.clients)).noise
+    sums = [vectors_under(spec, rows).sum(axis=0) for rows in data]
+    found = []
+    for rows in data:
+        vectors, scores = vectors_under(spec, rows), []
+        mine = noise.encoded(vectors[:1].copy())[0]
+        for _ in range(setting.trials):
+            words = noise.noisy_words(vectors, Randomness.system())
+            left = words.sum(axis=0, dtype=np.uint64) - np.uint64(scene.clients) * (words[0] - mine)
+            scores.append(log_ratio(noise.grid.decode(left), noise.law(scene.left), *sums))
+        found.append(np.array(scores))
+    return judged(name, Scores(*found), [signal_of(spec, scene, data)], budget, setting.error)
 
 
 def attempt_roster(setting: Setting, name: str, *, law: Mechanism) -> Case:
@@ -203,13 +230,14 @@ def _fitted(rows: Floats, budget: Budget, law: Mechanism, ledger: Ledger | None)
 
 
 def conduct(law: Mechanism) -> list[Check]:
-    """What parties do over time."""
+    """What parties do."""
     label = name_of(law)
     return [
         *(
             Check(f"noise after a restart: {how}, {label}", partial(attempt_restart, law=law, restart=restart))
             for how, restart in RESTARTS.items()
         ),
+        Check(f"a client's own noise taken for everybody's, {label}", partial(attempt_own_share, law=law)),
         Check(f"second roster, {label}", partial(attempt_roster, law=law)),
         Check(f"one ledger, two processes, {label}", partial(attempt_ledger, law=law, block=False)),
         Check(f"one block with a ledger, two child processes, {label}", partial(attempt_ledger, law=law, block=True)),

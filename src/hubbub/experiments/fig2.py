@@ -7,6 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from hubbub.analyses.posterior import LinearPosterior
 from hubbub.arrays import Floats
 from hubbub.experiments.datasets import BOUND, abalone, red_wine, white_wine
 from hubbub.experiments.methods import METHODS, posterior_of
@@ -67,17 +68,18 @@ def run_split(name: str, split: int, mode: Mode, seed: int) -> list[Row]:
         noise = noise_of(mode, Budget(epsilon, DELTA), bound)
         for method in METHODS:
             posterior = posterior_of(method, train, bound, noise, f"fig2/{mode}/{seed}/{name}/{split}")
-            low, high = posterior.predictive_interval(test[:, :-1], LEVEL).T
-            rows.append(
-                {
-                    "dataset": name,
-                    "epsilon": epsilon,
-                    "method": method,
-                    "error": float(np.abs(posterior.predict(test[:, :-1])[0] - test[:, -1]).mean()),
-                    "coverage": float(np.mean((low < test[:, -1]) & (test[:, -1] < high))),
-                }
-            )
+            rows.append(tested(posterior, test, {"dataset": name, "epsilon": epsilon, "method": method}))
     return rows
+
+
+def tested(posterior: LinearPosterior, test: Floats, place: Row) -> Row:
+    """A row for this place in the figure: mean absolute error, and how many held-out rows the intervals hold."""
+    low, high = posterior.predictive_interval(test[:, :-1], LEVEL).T
+    return {
+        **place,
+        "error": float(np.abs(posterior.predict(test[:, :-1])[0] - test[:, -1]).mean()),
+        "coverage": float(np.mean((low < test[:, -1]) & (test[:, -1] < high))),
+    }
 
 
 def summarise(results: list[list[Row]], mode: Mode, repeats: int) -> Outcome:

@@ -14,12 +14,12 @@ from hubbub.experiments.fig2 import (
     DATASETS,
     DELTA,
     EPSILONS,
-    LEVEL,
     Errors,
     Place,
     bounds_of,
     indistinguishable,
     split_of,
+    tested,
 )
 from hubbub.experiments.methods import COMPUTES
 from hubbub.experiments.modes import Mode
@@ -55,16 +55,7 @@ def run_split(name: str, split: int, seed: int) -> list[Row]:
         for method in METHODS:
             noise = seed_of("mechanisms", seed, name, split, method, epsilon)
             posterior = exact if method == BASELINE else _private(train, name, epsilon, method, noise)
-            low, high = posterior.predictive_interval(test[:, :-1], LEVEL).T
-            rows.append(
-                {
-                    "dataset": name,
-                    "epsilon": epsilon,
-                    "method": method,
-                    "error": float(np.abs(posterior.predict(test[:, :-1])[0] - test[:, -1]).mean()),
-                    "coverage": float(np.mean((low < test[:, -1]) & (test[:, -1] < high))),
-                }
-            )
+            rows.append(tested(posterior, test, {"dataset": name, "epsilon": epsilon, "method": method}))
     return rows
 
 

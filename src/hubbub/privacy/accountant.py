@@ -29,6 +29,7 @@ _SOLVED = 5e-3  # relative, of a multiplier found by bisection
 _HOPELESS = 500.0  # an epsilon beyond which nothing is private
 _LEAST = 0.4  # steps with less noise count as if nobody had been sampled: dp_accounting would take minutes
 _LOUD = 0.05  # with less Gaussian noise (an epsilon of 200 and more) epsilons are added: composing would take gigabytes
+_TINY = 1e-12  # a pure epsilon below counts as this one: 1 + e^epsilon would be 2
 _MOST = 1e50  # multipliers count as no larger, and as none below 1/this, whose squares would not be numbers
 _POINTS = 2e6  # of a loss, at most, so that composing takes seconds
 
@@ -345,7 +346,9 @@ def _in_its_term(event: SampledGaussianEvent | PureEvent) -> DpEvent:
     if isinstance(event, PureEvent):  # of all pure mechanisms, a randomised answer to one question tells most
         if event.epsilon > _HOPELESS:
             return NonPrivateDpEvent()
-        return RandomizedResponseDpEvent(2 / (1 + math.exp(event.epsilon)), 2) if event.epsilon else NoOpDpEvent()
+        if not event.epsilon:
+            return NoOpDpEvent()
+        return RandomizedResponseDpEvent(2 / (1 + math.exp(max(event.epsilon, _TINY))), 2)
     if event.noise_multiplier <= 0:
         return NonPrivateDpEvent()
     # its multiplier is per add-or-remove step, of which a replacement takes two

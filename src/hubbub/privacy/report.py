@@ -218,8 +218,8 @@ def population_dict(population: Population) -> dict[str, object]:
 
 
 def all_pool(release: Release) -> str:
-    """What is left where too many Computes conspire. A share of Laplace noise is zero more often than not."""
-    p, alone = release.protection, "" if release.noise.shape is None else ", which is often zero"
+    """What is left where too many Computes conspire: of Laplace noise often nothing at all."""
+    p, alone = release.protection, "" if release.noise.shape is None else ", which is often zero where clients are many"
     many = conspiring(p) + 1
     who = f"all {many} Computes" if many == p.computes else f"{many} of the {p.computes} Computes"
     return f"if {who} pool their shares, a client is covered by its own share of noise only{alone}"

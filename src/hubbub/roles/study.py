@@ -43,8 +43,9 @@ class RoundPlan:
     def check(self) -> None:
         """Refuse a plan that misstates its sensitivity, whose noise rounding would eat, or whose sum could overflow.
 
-        A client checks this on its own: a study made elsewhere is not taken at its word. Whether there is enough
-        noise is a matter of the budget, which `contribute` checks where it is given.
+        A client checks this on its own. Whether there is enough noise is a matter of the budget, which `contribute`
+        checks by the mechanism's event where it is given. Noise and mechanism belong together where both come from
+        one description, as in `settle_round` and in the records of a study made elsewhere.
         """
         if self.statistic.probability < 1 and self.population.weight > 1:
             raise invalid(

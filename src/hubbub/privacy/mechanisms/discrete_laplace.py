@@ -20,7 +20,7 @@ from hubbub.events import PureEvent
 from hubbub.grid import Grid
 from hubbub.population import Population
 from hubbub.privacy.accountant import fits
-from hubbub.privacy.mechanisms.whole import WholeNoise, choose_grid, moved_l1, too_coarse
+from hubbub.privacy.mechanisms.whole import WholeNoise, choose_grid, moved_l1, too_coarse, too_fine, too_little
 from hubbub.privacy.samplers import Clusters
 from hubbub.privacy.samplers.clusters import LARGEST
 from hubbub.protocols import Budget, Description, Mechanism, NoiseLaw, Statistic
@@ -30,6 +30,7 @@ NOISE_TAIL = 100.0  # times K / (K-D-C-1): scales that all noise exceeds with pr
 LEAST = 8  # steps that the scale spans at least, so that rounding does not eat it
 _HEADROOM = 1e-12  # relative; above the rounding errors of a sum of epsilons
 _SOLVED = 1e-3  # relative, of an epsilon found by bisection
+_OVERFLOWS = 700.0  # an epsilon whose exponential a double hardly holds
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ def _with_coins(epsilon: float, probability: float) -> float:
     """ln(1 + q (e^epsilon - 1)): what is left where a sample counts with the probability q only."""
     if probability == 1:
         return epsilon
-    if epsilon < 1:
+    if epsilon < _OVERFLOWS:  # right to the last digits, also where hardly anything is left
         return math.log1p(probability * math.expm1(epsilon))
     return epsilon + math.log(probability + (1 - probability) * math.exp(-epsilon))
 
@@ -155,18 +156,13 @@ class DiscreteLaplaceNoise(WholeNoise):
         """Refuse noise that is too small or too coarse for this statistic, and a sum that could overflow."""
         wanted = self.mechanism.on(statistic, self.population, self.grid)
         if self.moved < wanted.moved or self.scale < wanted.scale:
-            raise invalid(
-                "scale", f"at least {wanted.scale}, for what the statistic can move on this grid", self.scale,
-                "do not take part: the study would add too little noise",
-            )  # fmt: skip
+            raise too_little("scale", wanted.scale, self.scale)
         if self.scale < LEAST or statistic.sensitivity_l1 < self.grid.step * statistic.dimension:
             raise too_coarse(f"{LEAST} steps", self.grid)
         tail = NOISE_TAIL * self.scale * self.population.clients / self.population.shares
         total = self.population.n * statistic.magnitude / self.grid.step + tail
         if self.scale > LARGEST or total >= 2.0**63:
-            raise invalid(
-                "fraction_bits", "so small that the sum fits the ring", self.grid.fraction_bits, "leave it out"
-            )
+            raise too_fine(self.grid)
 
     def describe(self) -> dict[str, object]:
         """Canonical description, for the hash of a round."""

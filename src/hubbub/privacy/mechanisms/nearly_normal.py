@@ -9,11 +9,10 @@ from fractions import Fraction
 from typing import ClassVar
 
 from hubbub.arrays import Words
-from hubbub.errors import invalid
 from hubbub.grid import Grid
 from hubbub.population import Population
 from hubbub.privacy.mechanisms.multiplier import MultiplierMechanism
-from hubbub.privacy.mechanisms.whole import WholeNoise, choose_grid, moved_l2, too_coarse
+from hubbub.privacy.mechanisms.whole import WholeNoise, choose_grid, moved_l2, too_coarse, too_fine, too_little
 from hubbub.privacy.samplers.cells import LARGEST
 from hubbub.protocols import NoiseLaw, Statistic
 from hubbub.randomness import Randomness
@@ -104,19 +103,14 @@ class NearlyNormalNoise(WholeNoise):
         """Refuse noise that is too small or too coarse for this statistic, and a sum that could overflow."""
         wanted = self.mechanism.on(statistic, self.population, self.grid)
         if self.moved < wanted.moved or self.amount < wanted.amount:
-            raise invalid(
-                "amount", f"at least {wanted.amount}, for what the statistic can move on this grid", self.amount,
-                "do not take part: the study would add too little noise",
-            )  # fmt: skip
+            raise too_little("amount", wanted.amount, self.amount)
         least = self.least(statistic)
         if 0 < self.variance < least or statistic.sensitivity < self.grid.step * math.sqrt(statistic.dimension):
             raise too_coarse(f"{math.sqrt(least):.0f} steps", self.grid)
         tail = NOISE_TAIL * math.sqrt(self.variance * self.population.clients)
         total = self.population.n * statistic.magnitude / self.grid.step + tail
         if self.variance > LARGEST**2 or total >= 2.0**63:
-            raise invalid(
-                "fraction_bits", "so small that the sum fits the ring", self.grid.fraction_bits, "leave it out"
-            )
+            raise too_fine(self.grid)
 
     def describe(self) -> dict[str, object]:
         """Canonical description, for the hash of a round."""

@@ -118,6 +118,19 @@ def too_coarse(least: str, grid: Grid) -> InvalidInput:
     )  # fmt: skip
 
 
+def too_little(field: str, least: int, found: int) -> InvalidInput:
+    """Refused: shares that are too small for what the statistic can move on this grid."""
+    return invalid(
+        field, f"at least {least}, for what the statistic can move on this grid", found,
+        "do not take part: the study would add too little noise",
+    )  # fmt: skip
+
+
+def too_fine(grid: Grid) -> InvalidInput:
+    """Refused: on this grid the noise, or the sum, may not fit into a word."""
+    return invalid("fraction_bits", "so small that the sum fits the ring", grid.fraction_bits, "leave it out")
+
+
 def ceil_root(number: Fraction) -> int:
     """The smallest whole number whose square is no less."""
     least = math.ceil(number)

@@ -368,13 +368,13 @@ def what_leaves(record: RoundRecord, role: Study, rows: Floats) -> list[str]:
     sigma, samples = plan.noise.sigma_client, rows.shape[0]
     together = "" if samples == 1 else f" of their sum over the {samples} samples"
     often_none = (
-        "a share of Laplace noise is often zero: what protects is the sum over many clients, and that at least one of "
-        "the Computes keeps what it holds to itself"
+        "a share of Laplace noise is often zero where clients are many: what protects is the sum over all of them, and "
+        "that at least one of the Computes keeps what it holds to itself"
     )
     return [
         f"round {record.number} ({record.label}): {plan.statistic.describe()['statistic']}, {plan.dimension} number(s) "
         f"from each of {samples} sample(s), none larger than {plan.statistic.magnitude:.4g}",
-        f"before they leave, {plan.noise.law(1).law} noise of standard deviation {sigma:.4g} (mechanism "
+        f"before they leave, a share of {plan.noise.law(1).law} noise of standard deviation {sigma:.4g} (mechanism "
         f"{plan.mechanism.describe()['mechanism']}) is added to every number{together}; one sample's "
         f"numbers have a mean square of {float(np.mean(np.square(vectors))):.4g} beside {sigma**2:.4g} of the noise",
         f"the result is split into {role.computes} shares, any {role.secure_sum.trust().conspiring} of which together "
