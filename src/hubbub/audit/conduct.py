@@ -47,7 +47,7 @@ Restart = Callable[[Round, Round, int], list[tuple[Release, Release]]]
 
 _FORK = multiprocessing.get_context("fork")
 MANY = Scene(20, dropouts=1)
-_ROSTERS = 400  # trials at the most: every report is sealed
+_ROSTERS = 800  # trials at the most: every report is sealed
 _RACES = 8
 
 
