@@ -62,23 +62,19 @@ class NearlyNormalNoise(WholeNoise):
     @abstractmethod
     def amount_of(variance: Fraction) -> int:
         """The least amount that has this variance at least, in squared steps."""
-        raise NotImplementedError
 
     @property
     @abstractmethod
     def variance(self) -> int:
         """Of one share, in squared steps."""
-        raise NotImplementedError
 
     @abstractmethod
     def least(self, statistic: Statistic) -> float:
         """The variance of a share from which on the law is as close to normal as its mechanism says."""
-        raise NotImplementedError
 
     @abstractmethod
     def draw(self, words: Words, randomness: Randomness) -> None:
         """Add one share to each of these contiguous words."""
-        raise NotImplementedError
 
     def add(self, words: Words, randomness: Randomness) -> None:
         """One share for each word; none where the mechanism has no noise."""

@@ -44,7 +44,6 @@ class WholeNoise(RoundNoise):
     @abstractmethod
     def add(self, words: Words, randomness: Randomness) -> None:
         """Add one share to each of these contiguous words."""
-        raise NotImplementedError
 
     def shares(self, clients: int, dimension: int, randomness: Randomness) -> Words:
         """Whole numbers, exactly drawn."""

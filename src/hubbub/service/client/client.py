@@ -369,7 +369,7 @@ def what_leaves(record: RoundRecord, role: Study, rows: Floats) -> list[str]:
     together = "" if samples == 1 else f" of their sum over the {samples} samples"
     often_none = (
         "a share of Laplace noise is often zero where clients are many: what protects is the sum over all of them, and "
-        "that at least one of the Computes keeps what it holds to itself"
+        f"that no more than {role.secure_sum.trust().conspiring} of the Computes pool what they hold"
     )
     return [
         f"round {record.number} ({record.label}): {plan.statistic.describe()['statistic']}, {plan.dimension} number(s) "
