@@ -83,7 +83,7 @@ charge back on these errors and on no others."""
 class CannotCombine(HubbubError):
     """The Computes' sums do not fit together. They are published, so their budget stays spent.
 
-    `computes` are those whose sums do not fit the others', where that can be told (reason "sums-differ").
+    `computes` are those whose sums do not fit the others', or are none, where that can be told.
     """
 
     def __init__(self, reason: str, message: str, computes: tuple[int, ...] = ()) -> None:

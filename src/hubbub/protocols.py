@@ -288,6 +288,18 @@ class SecureSum(Protocol):
         """
         return range(self.computes)
 
+    @property
+    def undrawn(self) -> bool:
+        """True where `recipients` follow from a seed that is still to be drawn; by default there is nothing to draw.
+
+        On live nodes no party may choose that seed: all Computes draw it together (service/wire/draw.py).
+        """
+        return False
+
+    def drawn(self, seed: str) -> SecureSum:
+        """The scheme with the seed that was drawn; itself where nothing is to be drawn."""
+        return self
+
     def shard(self, words: Words, client: str, randomness: Randomness) -> Sequence[Share]:
         """One share for each of the client's recipients, in their order. The name may decide whose is the longest."""
         ...

@@ -7,6 +7,7 @@ import json
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import httpx
 import numpy as np
@@ -98,7 +99,7 @@ def test_the_screen_names_all_parties_and_says_what_is_promised_against_whom(
         f"Compute compute-1 at {study.computes[0].url}, keys {first} (as you expect)",
         f"Compute compute-2 at {study.computes[1].url}, keys {second} (as you expect)",
         f"Compute compute-3 at {study.computes[2].url}, keys {third} (not compared)",
-        "64 number(s) from each of 150 sample(s)",
+        "80 number(s) from each of 150 sample(s)",
         "the analyst together with one more client and all but one of the 3 Computes above",
         "the noisy sums are public",
         f"the study ends at {study.deadline}",
@@ -180,3 +181,18 @@ def test_samples_stay_those_that_were_enrolled(holder: Holder, capsys: pytest.Ca
     np.savetxt(holder.place / "fewer.csv", rows[:100], delimiter=",", header="age,dose,weight,y", comments="")
     wrong = [*holder.arguments[:2], holder.place / "fewer.csv", *holder.arguments[3:], "--yes"]
     assert "samples must be 150, as clinic began the study, got samples=100" in failed(capsys, *wrong)
+
+
+def test_whoever_has_not_confirmed_is_named(capsys: pytest.CaptureFixture[str]):
+    """Where two of three Computes are enough, one may have been lost, or the round over there."""
+    computes = tuple(SimpleNamespace(name=f"compute-{k}") for k in range(1, 4))
+    for unsent, said in (
+        ([], "every Compute has"),
+        ([1], "every Compute but compute-2, which the round can do without"),
+    ):
+        client = SimpleNamespace(
+            contribute=lambda record, rows: 1, study=SimpleNamespace(draws=False, computes=computes),
+            unsent=lambda record, unsent=unsent: [SimpleNamespace(compute=place) for place in unsent],
+        )  # fmt: skip
+        contribute._send(client, SimpleNamespace(number=0, label="counts"), np.zeros((1, 1)))
+        assert f"round 0 (counts): {said}" in capsys.readouterr().err

@@ -87,7 +87,7 @@ def test_a_bad_cell_does_not_stop_a_fit(folder: Path, capsys: pytest.CaptureFixt
     with pytest.warns(OutOfDomainWarning, match="got 1 of 2000 that are not"):
         assert main(["fit", "data.csv", *SPARK, "--epsilon", "1", *ledger]) == 0
     capsys.readouterr()
-    assert len(json.loads((folder / "ledger.json").read_text())["entries"]) == 2
+    assert len(json.loads((folder / "ledger.json").read_text())["entries"]) == 3
 
 
 def test_estimator_fits_a_table(folder: Path):

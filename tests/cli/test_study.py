@@ -12,6 +12,7 @@ import httpx
 import numpy as np
 import pytest
 
+from hubbub.analyses.linear.auto import LABELS
 from hubbub.cli import main
 from hubbub.cli.study import access
 from hubbub.cli.study.rounds import replay_of
@@ -69,13 +70,13 @@ def test_a_study_between_two_parties(folder: Path, capsys: pytest.CaptureFixture
     assert run(capsys, "study", "open", study)["label"] == "columns"
     with open(folder / "study.tokens.csv") as file:
         tokens = {row["client"]: row["token"] for row in csv.DictReader(file)}
-    for number, label in enumerate(("columns", "regression")):
+    for number, label in enumerate(LABELS):
         for party in tokens:
             arguments = ["contribute", study, folder / f"{party}.csv", "--client", party, "--yes"]
             sent = run(capsys, *arguments, *(["--token", tokens[party], *pin] if number == 0 else []))
             assert sent["rounds"] == [{"round": number, "label": label, "samples": 250 if party == "hospital" else 150}]
         closed = run(capsys, "study", "close", study)
-        assert (closed["n"], closed["next"]) == (400, "regression" if number == 0 else None)
+        assert (closed["n"], closed["next"]) == (400, [*LABELS[1:], None][number])
     result = run(capsys, "study", "result", study, "--out", folder / "model.json", "--release", folder / "release.json")
     assert result["n"] == 400
     assert result["privacy"]["guarantee"] is True
@@ -144,6 +145,20 @@ def test_a_cell_that_is_no_number_keeps_nobody_away(folder: Path, capsys: pytest
         ("privacy = 3", "privacy must be a table"), ('privacy = { law = "skellam" }', "privacy must be a table"),
         ("privacy = { mechanism = 3 }", "mechanism must be one of"), ('privacy = { mechanism = "pink", package = "hubbub-paint" }', "of the package 'hubbub-paint'"),
         ('sum = { scheme = "magic" }', "scheme must be one of additive"), ("sum = 3", "sum must be a table"),
+        ('sum = { scheme = "replicated", threshold = 4 }', "threshold must be a whole number in 2..3, got threshold=4"),
+        ('sum = { scheme = "shamir", threshold = 1 }', "threshold must be a whole number in 2..3, got threshold=1"),
+        ('sum = { scheme = "shamir", threshold = 2, cheatin = 1 }', "sum must be made of what the scheme shamir has, got sum=cheatin"),
+        ('sum = { scheme = "additive", threshold = 2 }', "sum must be made of what the scheme additive has, got sum=threshold"),
+        ('sum = { scheme = "subset", each = 4 }', "each must be a whole number in 2..3, got each=4"),
+        ('sum = { scheme = "subset", each = 1 }', "each must be a whole number in 2..3, got each=1"),
+        ('sum = { scheme = "subset" }', "sum must have each, or conspiring and risk"),
+        ('sum = { scheme = "subset", risk = 0.1 }', "sum must have each, or conspiring and risk"),
+        ('sum = { scheme = "subset", each = 2, conspiring = 2, risk = 0.1 }', "sum must have each, or conspiring and risk"),
+        ('sum = { scheme = "subset", conspiring = 3, risk = 0.1 }', "conspiring must be a whole number in 0..2"),
+        ('sum = { scheme = "subset", conspiring = 2, risk = 0 }', "risk must be a number of clients above 0"),
+        ('sum = { scheme = "subset", conspiring = 2, risk = "no" }', "risk must be a number of clients above 0"),
+        ('sum = { scheme = "subset", every = 2 }', "sum must be made of scheme, each, conspiring, risk"),
+        ('sum = { scheme = "subset", each = 2, seed = "mine" }', "a seed must be drawn, not chosen"),
     ],
 )  # fmt: skip
 def test_a_bad_entry_of_a_study_is_one_line_and_nothing_is_written(
@@ -278,7 +293,7 @@ def test_compute_status(live: LocalComputes, capsys: pytest.CaptureFixture[str])
 
 def test_up_runs_a_whole_study_with_tls(capsys: pytest.CaptureFixture[str]):
     result = run(capsys, "up", "--clients", 60, "--computes", 2, "--epsilon", 8)
-    assert result["reports_accepted"] == [120, 120]
+    assert result["reports_accepted"] == [180, 180]
     assert all(url.startswith("https://") for url in result["computes"])
     assert result["privacy"]["guarantee"] is True
     assert set(result["coefficients"]) == {"age", "dose", "weight"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,9 +12,11 @@ import pytest
 from hubbub.engines import LocalEngine
 from hubbub.engines.local import engine as local
 from hubbub.engines.local.pool import POOL
+from hubbub.engines.network import NetworkEngine
+from hubbub.engines.spark.engine import SparkEngine
 from hubbub.engines.spark.reports import OpenAndAdd, _called, _check_added
 from hubbub.engines.spark.task import ShareOut, TaskSum, added
-from hubbub.errors import CannotCombine, ReportRejected, RoundRefused
+from hubbub.errors import CannotCombine, InvalidInput, ReportRejected, RoundRefused
 from hubbub.privacy import Population, gaussian_round
 from hubbub.protocols import SecureSum
 from hubbub.randomness import Randomness
@@ -185,3 +188,13 @@ def test_the_study_is_bound_to_its_scheme(scheme: SecureSum):
     assert study.digest != dataclasses.replace(study, scheme=None).digest
     if isinstance(scheme, Subset):
         assert study.digest != dataclasses.replace(study, scheme=dataclasses.replace(scheme, seed="other")).digest
+
+
+def test_an_engine_without_a_secure_sum_says_how_to_make_one(scheme: SecureSum):
+    """Its name alone, as `mechanism` may be, does not say how many are enough."""
+    urls = tuple(f"http://compute-{k}.example" for k in range(scheme.computes))
+    name = scheme.describe()["scheme"]
+    for make in (LocalEngine, SparkEngine, partial(NetworkEngine, urls)):
+        with pytest.raises(InvalidInput, match=f"secure_sum must be a secure sum of the Computes, got .*'{name}'"):
+            make(secure_sum=name)
+        assert make(secure_sum=scheme).scheme == scheme

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections import deque
 from itertools import combinations
 
 import numpy as np
@@ -9,10 +11,14 @@ import pytest
 from scipy import stats
 
 from conftest import FALSE_ALARM
+from hubbub.engines.local import LocalEngine
 from hubbub.errors import InvalidInput, RoundRefused
+from hubbub.privacy import gaussian_round
 from hubbub.randomness import Randomness
-from hubbub.securesum import Additive, Subset, smallest_k
+from hubbub.securesum import SECURE_SUMS, Additive, Subset, conspiring_sizes, least_clients, smallest_k
+from hubbub.securesum.exposure import hold_together
 from hubbub.securesum.subset import add_rows_to, drawn_computes
+from hubbub.statistics import Means
 
 MANY = Subset(50, 3, "a seed")
 
@@ -72,6 +78,21 @@ def test_the_predicted_number_of_exposed_clients_is_what_is_counted(conspiring: 
     )
     low, high = stats.binom(clients, expected / clients).interval(1 - FALSE_ALARM)
     assert low <= counted <= high
+
+
+def test_a_simulation_exposes_as_many_and_its_sum_is_exact():
+    """The same in the local engine, whose clients have no names: the count is binomial, within FALSE_ALARM."""
+    rows = np.arange(100_000.0)[:, None] % 1000
+    release = LocalEngine(secure_sum=Subset(50, 3)).private_sum(rows, gaussian_round(Means((1024.0,)), 0.0))
+    assert (release.value.tolist(), release.clients) == ([rows.sum()], 100_000)
+    sealed = LocalEngine(secure_sum=Subset(6, 3), seal=True).private_sum(rows[:60], gaussian_round(Means((64.0,)), 0.0))
+    assert sealed.value.tolist() == [rows[:60].sum()], "where the roles themselves run, the engine draws a seed"
+    drawn = drawn_computes(100_000, 50, 3, Randomness.simulation(7))
+    for conspiring in (5, 10, 20):
+        counted = int((drawn < conspiring).all(axis=0).sum())
+        expected = stats.binom(100_000, MANY.exposure(conspiring, 1))
+        low, high = expected.interval(1 - FALSE_ALARM)
+        assert low <= counted <= high
 
 
 NAMES = [f"client-{number}" for number in range(100_000)]
@@ -191,6 +212,47 @@ def connected(groups: list[set[int]]) -> bool:
     return not rest
 
 
+def ties_of(computes: int, each: int, clients: int, seed: int) -> np.ndarray:
+    """How many clients two Computes have in common, after a simulated draw."""
+    serving, ties = drawn_computes(clients, computes, each, Randomness.simulation(seed)), np.zeros((computes,) * 2, int)
+    np.add.at(ties, (serving[:, None], serving), 1)
+    return ties
+
+
+def one_by_one(ties: np.ndarray, each: int, colluding: int) -> bool:
+    """`hold_together` as its first two paragraphs say it, one pair of Computes after the other."""
+    for i, j in combinations(range(len(ties)), 2):
+        through = np.minimum(ties[i], ties[j])
+        through[[i, j]] = 0
+        if ties[i, j] + np.sort(through)[: 1 - each].sum() <= (each - 1) * colluding:
+            return False
+    return True
+
+
+def test_all_ways_are_counted_as_they_are_one_by_one():
+    """1500 random draws of few Computes and 40 of more than are looked at together, about as many loose as tied."""
+    rng, found = np.random.default_rng(5), {True: 0, False: 0}
+    for trial in range(1540):
+        computes = int(rng.integers(2, 10) if trial < 1500 else rng.integers(65, 140))
+        each = int(rng.integers(2, computes + 1) if trial < 1500 else rng.integers(2, 5))
+        ties = ties_of(computes, each, int(rng.integers(1, 4 * computes**2 // each**2 + 10)), trial)
+        colluding = int(rng.integers(0, 6))
+        expected = one_by_one(ties, each, colluding)
+        assert hold_together(ties, each, colluding) is expected
+        found[expected] += 1
+    assert min(found.values()) > 300
+
+
+def test_many_computes_are_checked_much_sooner_than_one_by_one():
+    """Some 50 times as fast here. A node checks before it sums, `explain` hundreds of times."""
+    ties, seconds = ties_of(400, 2, 20_000, 1), list[float]()
+    for check in (hold_together, one_by_one):
+        started = time.process_time()
+        assert check(ties, 2, 1)
+        seconds.append(time.process_time() - started)
+    assert 5 * seconds[0] < seconds[1]
+
+
 def test_a_few_hundred_clients_tie_fifty_computes_together():
     assert list(MANY.vetted(NAMES[:400], 1)) == NAMES[:400]
     with pytest.raises(RoundRefused, match="clients must tie the 50 Computes together.*use fewer Computes, or more"):
@@ -237,3 +299,70 @@ def test_bad_input_is_one_line(arguments: tuple[int, int, str], message: str):
     with pytest.raises(InvalidInput, match=message) as caught:
         Subset(*arguments)
     assert "\n" not in str(caught.value)
+
+
+# ------------------------------------------------------------------------------------------------ before it is drawn
+
+
+def test_without_a_seed_nobody_is_served_and_all_else_is_known():
+    undrawn = Subset(50, 3)
+    assert (undrawn.undrawn, MANY.undrawn) == (True, False)
+    assert undrawn.describe() == {"scheme": "subset", "computes": 50, "each": 3}
+    assert SECURE_SUMS.read(undrawn.describe()) == undrawn
+    assert (undrawn.trust(), undrawn.quorum, undrawn.exposure(10, 100)) == (MANY.trust(), 50, MANY.exposure(10, 100))
+    with pytest.raises(InvalidInput, match="seed must be drawn before clients have their Computes"):
+        undrawn.recipients("a")
+    with pytest.raises(InvalidInput, match="seed must be drawn"):
+        list(undrawn.vetted(["a"]))
+    assert undrawn.drawn("a seed") == MANY
+    assert MANY.drawn("another") == MANY, "what is drawn stays"
+    assert Additive(3).drawn("a seed") == Additive(3)
+
+
+def test_as_many_clients_as_are_said_to_be_needed_mostly_pass():
+    """Of 40 draws with so many clients at least 30 hold together, and with a third of them at most 10."""
+    for computes, each, colluding in ((8, 3, 6), (5, 2, 1), (20, 3, 1)):
+        needed = least_clients(computes, each, colluding)
+        assert passing(computes, each, colluding, needed) >= 30
+        assert passing(computes, each, colluding, needed // 3) <= 10
+    assert least_clients(4, 4) == 1, "every client ties all Computes together"
+
+
+def passing(computes: int, each: int, colluding: int, clients: int) -> int:
+    found = 0
+    for number in range(40):
+        try:
+            deque(Subset(computes, each, f"seed {number}").vetted(NAMES[:clients], colluding), maxlen=0)
+        except RoundRefused:
+            continue
+        found += 1
+    return found
+
+
+def test_who_is_exposed_covers_nobody_else():
+    """3 of 5 Computes pool what they hold: of the total they can take away what a third of the clients sent."""
+    scheme, group, words = (
+        Subset(5, 2, "a seed"),
+        {0, 1, 2},
+        np.random.default_rng(1).integers(0, 2**64, (60, 3), np.uint64),
+    )
+    sums, seen = {k: scheme.empty(3) for k in range(5)}, scheme.empty(3)
+    exposed = [set(scheme.recipients(f"c{client}")) <= group for client in range(60)]
+    for client, row in enumerate(words):
+        serving = scheme.recipients(f"c{client}")
+        for k, share in zip(serving, scheme.shard(row, f"c{client}", Randomness.system()), strict=True):
+            scheme.accumulate(sums[k], share)
+            if set(serving) <= group:
+                scheme.accumulate(seen, share)
+    assert 0 < sum(exposed) < 60
+    assert (scheme.unshard(sums) - seen == words[~np.array(exposed)].sum(axis=0, dtype=np.uint64)).all()
+    assert "sees the total of the others without these clients' noise" in scheme.trust().proviso
+
+
+def test_exposure_is_told_for_groups_of_several_sizes():
+    assert conspiring_sizes(50, 3) == (3, 5, 10, 25, 49)
+    assert conspiring_sizes(3, 2) == (2,)
+    assert conspiring_sizes(3, 3) == ()
+    assert Subset(3, 3).trust().proviso == ""
+    assert "0.61 % with 10" in MANY.trust().proviso
+    assert "if every client was told its name before the draw" in MANY.trust().proviso

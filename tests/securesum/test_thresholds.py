@@ -322,6 +322,10 @@ def test_the_trust_is_said_exactly():
     assert Shamir(100, 40).trust().sentence == f"no 40 of the 100 {POOL}, and none {TWO}"
     assert Shamir(5, 3, 1).trust().sentence == f"no three of the five {POOL}, and at most one {TWO}"
     assert Shamir(100, 40).trust().conspiring == 39
+    # 3 of 7 with a quorum of 4: each of the other 4 can be made to release over a roster of its own
+    assert "several totals may be released; two may differ by one client" in Shamir(7, 4).trust().proviso
+    assert Replicated(3, 2).trust().proviso.startswith("if on live nodes any of the 3 Computes sign two lists")
+    assert Shamir(5, 3, 1).trust().proviso.startswith("if on live nodes more than one of the 5 Computes sign two lists")
     assert Shamir(3, 3).trust() == Replicated(3, 3).trust() == Additive(3).trust()
 
 

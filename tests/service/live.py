@@ -59,6 +59,7 @@ class LiveStudy:
     def prepare(self) -> None:
         self.analyst.register()
         self.analyst.invite(self.tokens)
+        self.analyst.draw(self.samples)
         for name, client in self.clients.items():
             client.enrol(self.tokens[name][0])
 
@@ -66,7 +67,7 @@ class LiveStudy:
         return self.analyst.plan(number, gaussian_round(STATISTIC, multiplier, f"round {number}"))
 
     def rows(self, name: str) -> np.ndarray:
-        mark = list(self.samples).index(name)
+        mark = list(self.samples).index(name) % N
         return np.tile([2.0**mark, float(mark)], (self.samples[name], 1))
 
     def send(self, record: RoundRecord, names=None) -> None:

@@ -13,15 +13,18 @@ from hubbub.protocols import SecureSum
 from hubbub.randomness import Randomness
 from hubbub.roles import combine_sums, contribute
 from hubbub.securesum import PrivateKey, Session, encode_report, start_session
-from hubbub.service.node import agreement, matching
+from hubbub.service.node import agreement, draw, matching
 from hubbub.service.node import compute as node
+from hubbub.service.node.commitments import DrawBox
 from hubbub.service.node.compute import Limits, Node, NodeKeys
 from hubbub.service.node.store import Store
 from hubbub.service.node.trust import TrustList
 from hubbub.service.node.uploads import Outcome, Upload, accept_uploads
 from hubbub.service.node.vault import Vault
-from hubbub.service.wire.canonical import digest, sign_record, stamp
+from hubbub.service.wire.canonical import digest, read_signed, sign_record, stamp
+from hubbub.service.wire.draw import CommitmentRecord, Draw, DrawRequestRecord
 from hubbub.service.wire.endings import CloseRecord
+from hubbub.service.wire.merkle import Tree
 from hubbub.service.wire.messages import ENROL, decode_sum, enrol_parts, token_digest, token_for
 from hubbub.service.wire.records import ClientRecord, ComputeRecord, InvitationRecord, RoundRecord, StudyRecord
 from hubbub.service.wire.signing import SigningKey
@@ -74,11 +77,40 @@ class Stage:
         return replace(record, **changes)
 
     def register(self) -> None:
+        self.invite()
+        if self.study.draws:
+            self.draw()
+        for person in self.people:
+            for k in self.drawn.secure_sum.recipients(person.name):
+                self.enrol(k, person)
+
+    def invite(self) -> None:
         for k, each in enumerate(self.nodes):
             node.register_study(each, sign_record(self.study, self.analyst))
             node.invite(each, self.id, self.invitation(k, self.people))
-            for person in self.people:
-                self.enrol(k, person)
+
+    def asked(self, people: list[Person] | None = None, key: SigningKey | None = None) -> Draw:
+        """What the analyst sends for the draw: the list of these people, and the commitments of all Computes."""
+        signed = tuple(draw.commitment(each, self.id) for each in self.nodes)
+        values = tuple(read_signed(each, CommitmentRecord)[0].commitment for each in signed)
+        tree = Tree.over({person.name: person.samples for person in people or self.people})
+        request = DrawRequestRecord(digest(self.study), tree.root, len(tree.names), values)
+        return Draw(sign_record(request, key or self.analyst), signed)
+
+    def revealed(self) -> Draw:
+        """The draw with what all Computes reveal."""
+        asked = self.asked()
+        return replace(asked, reveals=tuple(draw.reveal(each, self.id, asked.encode()) for each in self.nodes))
+
+    def draw(self) -> None:
+        data = self.revealed().encode()
+        for each in self.nodes:
+            draw.finish(each, self.id, data)
+
+    @property
+    def drawn(self) -> StudyRecord:
+        """The study as the nodes know it, with the seed of its draw."""
+        return node.known_study(self.nodes[0], self.id)[0] if self.study.secure_sum.undrawn else self.study
 
     def invitation(self, k: int, people: list[Person]) -> bytes:
         verify_key = self.study.computes[k].verify_key
@@ -108,13 +140,17 @@ class Stage:
             node.open_round(each, self.id, sign_record(record, self.analyst))
 
     def reports(self, record: RoundRecord, person: Person) -> list[bytes]:
-        """For every Compute the encoded report of the person's samples, which carry a unique mark."""
-        role = record.checked(self.study)
-        sessions = [self.session(k, person).short() for k in range(M)]
-        mark = self.people.index(person) if person in self.people else 0
+        """For every Compute the encoded report of the person's samples, which carry a unique mark.
+
+        It is empty for those that do not serve the person.
+        """
+        role = record.checked(self.drawn)
+        sessions = [self.session(k, person).short() for k in range(len(self.nodes))]
+        mark = self.people.index(person) % N if person in self.people else 0
         rows = np.tile([2.0**mark / 16, -float(mark)], (person.samples, 1))
         made = contribute(role, record.number, person.name, rows, Randomness.system(), sessions=sessions)
-        return [encode_report(report) for report in made]
+        found = {report.compute: encode_report(report) for report in made}
+        return [found.get(k, b"") for k in range(len(self.nodes))]
 
     def upload(self, record: RoundRecord, *bodies: bytes) -> Upload:
         return Upload(self.id, record.number, bodies)
@@ -123,9 +159,10 @@ class Stage:
         """What Compute k makes of each report."""
         return [outcome for outcomes in accept_uploads(self.nodes[k], uploads) for outcome in outcomes]
 
-    def send(self, record: RoundRecord, person: Person, computes=range(M)) -> list[Outcome]:
+    def send(self, record: RoundRecord, person: Person, computes=None) -> list[Outcome]:
         reports = self.reports(record, person)
-        return [self.accept(k, [self.upload(record, reports[k])])[0] for k in computes]
+        places = self.drawn.secure_sum.recipients(person.name) if computes is None else computes
+        return [self.accept(k, [self.upload(record, reports[k])])[0] for k in places]
 
     def close(self, record: RoundRecord) -> None:
         data = sign_record(CloseRecord(digest(self.study), digest(record)), self.analyst)
@@ -156,7 +193,7 @@ class Stage:
         return [agreement.settle(each, self.id, number) for each in self.nodes]
 
     def total(self, record: RoundRecord) -> tuple[np.ndarray, int]:
-        role = record.checked(self.study)
+        role = record.checked(self.drawn)
         sums = [
             decode_sum(agreement.released_sum(each, self.id, record.number), compute.verify_key)
             for each, compute in zip(self.nodes, self.study.computes, strict=True)
@@ -175,7 +212,7 @@ def make_stage(
     **limits,
 ) -> Stage:
     clock, analyst = Clock(), SigningKey.generate()
-    keys = [NodeKeys(PrivateKey.generate(), SigningKey.generate()) for _ in range(M)]
+    keys = [NodeKeys(PrivateKey.generate(), SigningKey.generate()) for _ in urls]
     settings = Limits(**{"simulation": True, "anyone": True, **limits})
     people = people or [Person(f"c{i}") for i in range(N)]
     counts = [person.samples for person in people]
@@ -189,6 +226,7 @@ def make_stage(
             clock,
             TrustList(anyone=settings.anyone),
             Vault(None if folders is None else folders[k] / "round-keys"),
+            DrawBox(None if folders is None else folders[k] / "draws"),
         )
         for k, (url, key) in enumerate(zip(urls, keys, strict=True))
     ]

@@ -20,6 +20,7 @@ from hubbub.service.node import agreement, matching, tables
 from hubbub.service.node import store as db
 from hubbub.service.node.app import create_app
 from hubbub.service.node.caretaker import Caretaker
+from hubbub.service.node.metrics import Counts
 from hubbub.service.wire.canonical import digest, read_signed, sign_record
 from hubbub.service.wire.endings import AgreementRecord, RosterRecord
 from hubbub.service.wire.messages import decode_sum
@@ -73,6 +74,7 @@ class Town:
 
     stage: Stage
     rounds: int = 0
+    counts: dict[int, Counts] = field(default_factory=lambda: {0: Counts(), 1: Counts()})
 
     def begin(self, **cheats) -> Cheater:
         """A round that everybody has reported in and that is closed at the honest ones."""
@@ -96,7 +98,7 @@ class Town:
                 mounts = {f"all://compute-{k}.example": app for k, app in apps.items()}
                 async with httpx.AsyncClient(transport=httpx.MockTransport(cheater), mounts=mounts) as real:
                     for k in order:
-                        await Caretaker(self.stage.nodes[k], real).look()
+                        await Caretaker(self.stage.nodes[k], real, self.counts[k]).look()
 
         asyncio.run(play())
 
@@ -153,6 +155,8 @@ def test_who_shows_two_rosters_is_named_and_the_study_goes_on(town: Town, shown:
         assert row.reason == "second-roster"
         assert "compute-2 (Compute 3 of 3) has signed two different rosters" in row.detail
         assert ("round-refused", {"reason": "second-roster", "compute": CHEATER}) in town.audit(k, 0)
+        counted = town.counts[k].current(town.stage.nodes[k].store)
+        assert counted["rejected:second-roster"] == 1, "it was fetched, and counts as if it had been sent"
     honest = town.begin()
     town.look(honest, 0, 1, 0)
     assert town.states(1) == ["released"] * 2

@@ -48,8 +48,8 @@ def mortal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalComputes]:
 
 
 @contextlib.contextmanager
-def dies_at(compute: LocalCompute, point: str) -> Iterator[threading.Event]:
-    """The Compute kills itself (SIGKILL) at this point and is started again by somebody who watches."""
+def dies_at(compute: LocalCompute, point: str, *, back: bool = True) -> Iterator[threading.Event]:
+    """The Compute kills itself (SIGKILL) at this point and, where `back`, is started again by somebody who watches."""
     compute.stop()
     compute.start({VARIABLE: point})
     died, process = threading.Event(), compute.process
@@ -58,7 +58,8 @@ def dies_at(compute: LocalCompute, point: str) -> Iterator[threading.Event]:
     def watch() -> None:
         if process.wait() == -9:
             died.set()
-            compute.start()
+            if back:
+                compute.start()
 
     watcher = threading.Thread(target=watch)
     watcher.start()

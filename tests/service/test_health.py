@@ -42,6 +42,7 @@ def caring(stage: Stage, passes: int = 1) -> tuple[int, str]:
             caretaker = Caretaker(stage.nodes[0], http)
             for _ in range(passes):
                 await caretaker.look()
+                await asyncio.gather(*caretaker._working.values())  # a look waits for slow work for a while only
             try:
                 await caretaker.health.check()
             except node.Problem as problem:

@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
+import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
 import numpy as np
 import pytest
 
+from hubbub.cli.study.rounds import left_out, releases
 from hubbub.engines.network import NetworkEngine
-from hubbub.errors import CannotCombine, RoundRefused
+from hubbub.errors import CannotCombine, ReportRejected, RoundRefused
 from hubbub.privacy import Budget, gaussian_round
-from hubbub.securesum import Replicated, Shamir
+from hubbub.roles import ComputeSum
+from hubbub.securesum import Replicated, Shamir, pack
+from hubbub.securesum.wire.codec import unpack
 from hubbub.service.analyst import analyst as analysts
+from hubbub.service.client import client as clients
 from hubbub.service.devnet import LocalCompute, LocalComputes
 from hubbub.service.node.compute import Limits
-from hubbub.service.wire.messages import decode_sum
+from hubbub.service.wire.messages import SUM, decode_sum, encode_sum
 from hubbub.service.wire.problems import Problem
+from hubbub.service.wire.records import RoundRecord, StudyRecord
+from hubbub.service.wire.signing import SIGNATURE_BYTES, SigningKey
+from hubbub.service.wire.web import Web
 from hubbub.statistics import Means
 from service.live import LiveStudy, N
+from service.test_faults import dies_at
 
 LIMITS = Limits(simulation=True, missing_seconds=1.5, agreement_seconds=60.0)
 
@@ -66,6 +77,62 @@ def test_any_one_of_three_is_killed_for_good_and_the_sum_is_exact(
     release = study.analyst.release(record)
     np.testing.assert_array_equal(release.value, study.exact())
     assert release.clients == N
+
+
+POINTS = [
+    *(f"after:{each}" for each in ("closed", "roster-received", "agreed", "agreement-received", "released")),
+    "before-reply:sum",
+]
+REPLIES = [f"before-reply:{each}" for each in ("close", "roster", "agreement")]
+
+
+def run_with_a_death(study: LiveStudy, lost: int, died: threading.Event) -> RoundRecord:
+    """A round up to its end, in which this Compute kills itself on its way, or when it is asked for its sum."""
+    study.prepare()
+    record = study.plan()
+    study.analyst.open_round(record)
+    study.send(record)
+    study.analyst.close(record)
+    deadline = time.monotonic() + 30
+    while not died.wait(0.02):
+        assert time.monotonic() < deadline, "it has not died"
+        with contextlib.suppress(httpx.HTTPError):
+            httpx.get(study.url(lost, "/rounds/0/sum"))
+    return record
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lost", range(3))
+@pytest.mark.parametrize("point", POINTS)
+def test_any_one_of_three_dies_for_good_at_any_step_and_the_sum_is_exact(
+    trio: LocalComputes, tmp_path: Path, lost: int, point: str
+):
+    study = LiveStudy(trio, tmp_path, secure_sum=Replicated(3, 2))
+    with dies_at(trio.computes[lost], point, back=False) as died:
+        record = run_with_a_death(study, lost, died)
+        shutil.rmtree(trio.computes[lost].folder)
+        release = study.analyst.release(record)
+    np.testing.assert_array_equal(release.value, study.exact())
+    assert release.clients == N
+
+
+@pytest.fixture(scope="module")
+def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalComputes]:
+    with LocalComputes(tmp_path_factory.mktemp("lasting"), 3, limits=LIMITS) as computes:
+        yield computes
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("point", POINTS + REPLIES)
+def test_one_that_dies_at_any_step_and_comes_back_has_the_same_sum(lasting: LocalComputes, tmp_path: Path, point: str):
+    lost = (POINTS + REPLIES).index(point) % 3
+    study = LiveStudy(lasting, tmp_path, secure_sum=Shamir(3, 2))
+    with dies_at(lasting.computes[lost], point) as died:
+        record = run_with_a_death(study, lost, died)
+        np.testing.assert_array_equal(study.analyst.release(record).value, study.exact())
+    wait_for(study, lost, "released")
+    for other in set(range(3)) - {lost}:
+        np.testing.assert_array_equal(study.analyst.release(record, without=[other]).value, study.exact())
 
 
 @pytest.mark.slow
@@ -131,6 +198,59 @@ def test_a_round_that_a_quorum_refused_is_paid_back_although_one_is_lost(trio: L
         study.analyst.open_round(study.plan(2, 4.0))
 
 
+@pytest.mark.parametrize("code", ["closed", "round-refused"])
+def test_a_client_goes_on_where_one_compute_says_that_the_round_is_over(
+    trio: LocalComputes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str
+):
+    over, sent = {0}, list[int]()
+    real = clients._post
+
+    def post(study: StudyRecord, web: Web, record: RoundRecord, compute: int, reports: list[bytes]) -> bytes:
+        if compute in over:
+            raise ReportRejected(code, "the round is over here")
+        return real(study, web, record, compute, reports)
+
+    monkeypatch.setattr(clients, "_post", post)
+    study = LiveStudy(trio, tmp_path, secure_sum=Replicated(3, 2))
+    study.prepare()
+    record = study.plan()
+    study.analyst.open_round(record)
+    client = study.clients["c0"]
+    client.make(record, study.rows("c0"))
+    assert client.send(record, sent.append) == 1
+    assert (sent, [parcel.compute for parcel in client.unsent(record)]) == ([1, 2], [0])
+    over.add(1)
+    with pytest.raises(ReportRejected, match="the round is over here"):
+        study.clients["c1"].contribute(record, study.rows("c1"))
+    over.clear()
+    others = [name for name in study.clients if name != "c0"]
+    study.send(record, others)
+    study.analyst.close(record)
+    release = study.analyst.release(record)  # all three are there, so who is not on all their rosters is missing
+    np.testing.assert_array_equal(release.value, study.exact(others))
+    over.add(0)
+    additive = LiveStudy(trio, tmp_path)
+    additive.prepare()
+    record = additive.plan()
+    additive.analyst.open_round(record)
+    with pytest.raises(ReportRejected, match="the round is over here"):
+        additive.clients["c0"].contribute(record, additive.rows("c0"), sent.append)
+    assert sent == [1, 2], "all are needed, so nothing more is sent"
+
+
+def lie_of(honest: ComputeSum, how: str, key: SigningKey) -> bytes:
+    """What a Compute that lies in this way would sign as its sum."""
+    changes = {
+        "a number": {"words": honest.words + np.uint64(1)}, "another's": {"compute": 1}, "another round": {"round": 7},
+        "too short": {"words": honest.words[:-1]}, "half a word": {"words": np.zeros(0, dtype=np.uint64)},
+    }.get(how, {})  # fmt: skip
+    data = encode_sum(replace(honest, **changes), key)
+    if how == "half a word":
+        body = pack(*unpack(data[:-SIGNATURE_BYTES], 8)[:-1], b"half")
+        return body + key.sign(SUM, body)
+    return data[:-1] + bytes([data[-1] ^ 1]) if how == "forged" else data
+
+
 def test_a_sum_that_does_not_fit_is_named_and_the_others_give_the_total(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
@@ -143,16 +263,17 @@ def test_a_sum_that_does_not_fit_is_named_and_the_others_give_the_total(
         study.analyst.close(record)
         for k in range(4):
             wait_for(study, k, "released")
+        key = SigningKey.generate()
+        for how in ("a number", "another's", "another round", "too short", "half a word", "forged"):
 
-        def wrong(body: bytes, key: bytes):
-            found = decode_sum(body, key)
-            if found.compute == 2:
-                found.words[0] += np.uint64(1)
-            return found
+            def wrong(body: bytes, theirs: bytes, how: str = how) -> ComputeSum:
+                found = decode_sum(body, theirs)
+                return decode_sum(lie_of(found, how, key), key.public()) if found.compute == 2 else found
 
-        monkeypatch.setattr(analysts, "decode_sum", wrong)
-        with pytest.raises(CannotCombine, match="wrong ones of Compute 2") as caught:
-            study.analyst.release(record)
-        assert caught.value.computes == (2,)
-        release = study.analyst.release(record, without=caught.value.computes)
-        np.testing.assert_array_equal(release.value, study.exact())
+            monkeypatch.setattr(analysts, "decode_sum", wrong)
+            name = study.study.computes[2].name
+            with pytest.raises(CannotCombine, match=f"{name}.*Compute 2") as caught:
+                releases(study.analyst)
+            assert caught.value.computes == (2,), how
+            (release,) = releases(study.analyst, left_out(study.study, [name]))
+            np.testing.assert_array_equal(release.value, study.exact())

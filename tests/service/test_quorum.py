@@ -352,6 +352,8 @@ def test_a_signature_that_the_database_does_not_know_shows_that_it_is_old(town: 
     town.look(0)
     assert (town.row(0).state, town.row(0).reason) == ("refused", "rolled-back")
     assert town.charged(0)
+    with town.stage.nodes[0].store.read() as connection:
+        assert 0 not in db.stored_agreements(connection, town.stage.id, 0), "it has not even signed the same again"
 
 
 def test_an_agreement_on_too_few_rosters_is_none(town: Town):

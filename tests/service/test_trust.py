@@ -189,6 +189,7 @@ def test_what_a_compute_makes_is_its_owners_alone(tmp_path: Path):
         connection.exec_driver_sql("CREATE TABLE x (y)")
         modes = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "one").iterdir()}
     assert modes.pop("round-keys") == 0o700
+    assert modes.pop("draws") == 0o700
     assert set(modes) == {"compute.toml", "keys.json", "compute.db", "compute.db-wal", "compute.db-shm"}
     assert set(modes.values()) == {0o600}
     config.check_private(tmp_path / "one" / "compute.toml")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from hubbub.analyses import ANALYSES
 from hubbub.errors import InvalidInput
 from hubbub.privacy import DEFAULT, MECHANISMS, Budget, Population
-from hubbub.protocols import Analysis, Mechanism, Plan, Release, RoundSpec
+from hubbub.protocols import Analysis, Mechanism, Plan, Release, RoundSpec, Steps
 
 
 @dataclass(frozen=True)
@@ -44,9 +45,33 @@ class Replay:
         """What to run after these releases; None where the result can be made."""
         return self.analysis.ask(self.state(releases))
 
+    def check_steps(self, releases: Sequence[Release], steps: Steps) -> None:
+        """Refuse a last release whose clients took other public steps than these releases lead to here.
+
+        Steps follow from earlier releases by constants that a later version may change; sums made by other steps mean
+        something else, and nothing in the numbers would show it.
+        """
+        asked = self.next_round(releases[:-1])
+        if asked is None or not same_steps(asked.steps, steps):
+            raise InvalidInput(
+                f"round {len(releases) - 1} must have the steps that this version of hubbub plans, got others; "
+                "use the version that opened the round"
+            )
+
     def result(self, releases: Sequence[Release]) -> Any:
         """What the analysis finds in the releases of all rounds."""
         return self.analysis.result(self.state(releases))
+
+
+def same_steps(one: Any, other: Any) -> bool:
+    """Equal but for the last digits, in which linear algebra differs from machine to machine."""
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(same_steps(one[key], other[key]) for key in one)
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(same_steps, one, other))
+    if isinstance(one, float) and isinstance(other, int | float):
+        return math.isclose(one, other, rel_tol=1e-5, abs_tol=1e-9)
+    return bool(one == other)
 
 
 def _current(description: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import combinations
 
 import numpy as np
 
@@ -22,15 +23,18 @@ from hubbub.audit.releases import name_of, order_of, worst_of
 from hubbub.audit.scenes import FEW
 from hubbub.engines import TrustedAggregator
 from hubbub.errors import OutOfDomainWarning
-from hubbub.protocols import Engine, Mechanism, RoundSpec, Statistic
+from hubbub.protocols import Engine, Mechanism, RoundSpec, SecureSum, Statistic
 from hubbub.randomness import Randomness
 from hubbub.roles import Study, contribute, settle_round
-from hubbub.securesum import Additive, PrivateKey, encode_report
-from hubbub.securesum.additive import expanded
+from hubbub.securesum import Additive, PrivateKey, Replicated, Shamir, Subset, encode_report
 from hubbub.statistics import Means, OneHot, Regression
 from hubbub.statistics.bounds import Box
 
 _TIMED = 150
+SCHEMES: tuple[SecureSum, ...] = (
+    Additive(2), Additive(3), Replicated(3, 2), Replicated(5, 3), Shamir(3, 2), Shamir(5, 3), Subset(50, 3, "audit"),
+)  # fmt: skip
+"""Whose shares are looked at; of a subset those that the Computes of one client hold."""
 
 
 def histogram(first: Sequence[int], second: Sequence[int]) -> Scores:
@@ -143,29 +147,46 @@ def _timed(study: Study, pair: tuple[Floats, Floats], trials: int) -> Scores:
     return histogram(classes[labels == 0].tolist(), classes[labels == 1].tolist())
 
 
-def attempt_shares(setting: Setting, name: str, *, computes: int) -> Case:
-    """What all Computes but one hold of a client's words, whichever is left out, tells nothing of the words."""
-    scheme, trials = Additive(computes), min(setting.trials, 2000)
+def attempt_shares(setting: Setting, name: str, *, scheme: SecureSum) -> Case:
+    """What as many Computes hold of a client's words as may conspire, whoever they are, tells nothing of the words."""
+    trials = min(setting.trials, 2000)
     words = np.zeros(2, dtype=np.uint64), np.full(2, 2**63 - 1, dtype=np.uint64)
-    worst, error = 0.0, setting.error / (2 * computes)
-    for missing in range(computes):
-        held = [np.stack([_held(scheme, each, missing) for _ in range(trials)]) for each in words]
-        bits = [np.unpackbits(each.view(np.uint8), axis=1).astype(np.float64) for each in held]
-        first_bits = [(each[:, 0] >> np.uint64(59)).astype(int).tolist() for each in held]
+    serving = scheme.recipients("client")
+    groups = list(combinations(serving, scheme.trust().conspiring))
+    held = [[_held(scheme, serving, each) for _ in range(trials)] for each in words]
+    worst, error = 0.0, setting.error / (2 * len(groups))
+    for group in groups:
+        seen = [np.stack([_pooled(scheme, {k: each[k] for k in group}) for each in trial]) for trial in held]
+        bits = [np.unpackbits(each.view(np.uint8), axis=1).astype(np.float64) for each in seen]
+        first_bits = [(each[:, 0] >> np.uint64(59)).astype(int).tolist() for each in seen]
         worst = max(
             worst,
             least_epsilon(classifier(bits[0], bits[1]), 0.0, error),
             least_epsilon(histogram(first_bits[0], first_bits[1]), 0.0, error),
         )
-    method = "bits of shares and of their sum (classifier, histogram)"
-    return Case.of(name, 0.0, worst, None, method, 2 * computes * trials)
+    method = "bits of shares and of what they would add up to (classifier, histogram)"
+    return Case.of(name, 0.0, worst, None, method, 2 * len(groups) * trials)
 
 
-def _held(scheme: Additive, words: Words, missing: int) -> Words:
-    """All shares but one, as the Computes that pool them hold them, after their sum."""
-    shares = scheme.shard(words, "client", Randomness.system())
-    pooled = [expanded(share) for k, share in enumerate(shares) if k != missing]
-    return np.concatenate([np.stack(pooled).sum(axis=0, dtype=np.uint64), *pooled])
+def _held(scheme: SecureSum, serving: Sequence[int], words: Words) -> dict[int, Words]:
+    """What each Compute of a client adds up of it."""
+    found = {}
+    for k, share in zip(serving, scheme.shard(words, "client", Randomness.system()), strict=True):
+        found[k] = scheme.empty(words.size)
+        scheme.accumulate(found[k], share)
+    return found
+
+
+def _pooled(scheme: SecureSum, held: Mapping[int, Words]) -> Words:
+    """All that they hold, after the words that it would give if they were enough: each piece of it added up once, or
+    the value at 0 of polynomials of a smaller degree."""
+    if isinstance(scheme, Shamir) and len(held) > 1:
+        guess = Shamir(scheme.computes, len(held)).unshard(held)
+    else:
+        guess = np.unique(np.concatenate([each.reshape(-1, 2) for each in held.values()]), axis=0).sum(
+            axis=0, dtype=np.uint64
+        )
+    return np.concatenate([guess, *held.values()])
 
 
 def views(law: Mechanism) -> list[Check]:
@@ -183,4 +204,9 @@ def views(law: Mechanism) -> list[Check]:
 
 def shares() -> list[Check]:
     """What Computes hold before anything is released."""
-    return [Check(f"shares of {m - 1} of {m} Computes", partial(attempt_shares, computes=m)) for m in (2, 3)]
+    return [Check(_label(scheme), partial(attempt_shares, scheme=scheme)) for scheme in SCHEMES]
+
+
+def _label(scheme: SecureSum) -> str:
+    conspiring, serving = scheme.trust().conspiring, len(scheme.recipients("client"))
+    return f"shares of {conspiring} of {serving} Computes, {scheme.describe()['scheme']}"

@@ -14,7 +14,7 @@ from cyclopts import Parameter
 
 from hubbub.cli.consent import ask, leaves, show, show_consent
 from hubbub.cli.extras import needs_service
-from hubbub.cli.options import Authority, Json, StudyFile
+from hubbub.cli.options import Authority, Json, StudyFile, Whole
 from hubbub.cli.output import errors, print_json
 from hubbub.cli.study.access import signed_study, web_to
 from hubbub.cli.tokens import VARIABLE, ask_token, given_token
@@ -72,6 +72,7 @@ class ContributeOptions:
     expected: Expected = NOTHING_EXPECTED
     trust: Annotated[
         int | None,
+        Whole,
         Parameter(help="Refuse a study that so many dishonest Computes could break, whichever they are."),
     ] = None
     outbox: Annotated[Path | None, Parameter(help="Where sent reports are kept [default: beside the study].")] = None
@@ -125,6 +126,7 @@ def run(options: ContributeOptions) -> None:
     client.consent()
     if not box.enrolled(study.id, name):
         client.enrol(secret or ask_token())
+    _show_serving(client)
     done = [_send(client, record, rows)]
     rounds = _rounds_of(study) if follow else 1
     while follow and _answered(client, record) < rounds:
@@ -177,9 +179,20 @@ def _check_token(client: Client, secret: bytes | None, yes: bool) -> None:
         )
 
 
+def _show_serving(client: Client) -> None:
+    """Name the Computes that serve this client, where they were drawn by lot."""
+    if client.study.draws:
+        names = ", ".join(compute.name for compute in client.serving)
+        line = f"your Computes, drawn by lot: {names}; you are on the list that was fixed before the draw"
+        errors.print(line, markup=False, soft_wrap=True)
+
+
 def _send(client: Client, record: RoundRecord, rows: Floats) -> dict[str, object]:
     samples = client.contribute(record, rows)
-    errors.print(f"round {record.number} ({record.label}): every Compute has confirmed", markup=False)
+    who = "every Compute that serves you" if client.study.draws else "every Compute"
+    if lost := [client.study.computes[parcel.compute].name for parcel in client.unsent(record)]:
+        who += f" but {', '.join(lost)}, which the round can do without,"
+    errors.print(f"round {record.number} ({record.label}): {who} has confirmed", markup=False, soft_wrap=True)
     return {"round": record.number, "label": record.label, "samples": samples}
 
 

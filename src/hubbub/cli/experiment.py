@@ -22,8 +22,21 @@ class ExperimentOptions:
     """The arguments and options of `hubbub experiment`."""
 
     name: Annotated[
-        Literal["fig1b", "fig2", "fig3", "table1", "efficiency", "coverage", "others", "mechanisms", "dpvi", "all"],
-        Parameter(help="Which one; all are those of the paper, without coverage, others, mechanisms and dpvi."),
+        Literal[
+            "fig1b",
+            "fig2",
+            "fig3",
+            "table1",
+            "efficiency",
+            "all",
+            "coverage",
+            "others",
+            "mechanisms",
+            "dpvi",
+            "adassp",
+            "real",
+        ],
+        Parameter(help="Which one; all are those of the paper, which are listed before it."),
     ]
     _: KW_ONLY
     out: Annotated[Path, Parameter(help="Folder for rows, pictures and report.html.")] = Path("out")
@@ -34,9 +47,11 @@ class ExperimentOptions:
     repeats: Annotated[int | None, Whole, Parameter(help="Random splits [default: the paper's number].")] = None
     seed: Annotated[int, Whole, Parameter(help="The same seed gives the same rows, whatever --jobs is.")] = 0
     jobs: Annotated[int | None, Whole, Parameter(help="Processes [default: one per core].")] = None
-    data: Annotated[
-        Path | None, Parameter(help="Folder of the drug-sensitivity files (fig3) [default: HUBBUB_DATA].")
-    ] = None
+    data: Annotated[Path | None, Parameter(help="Folder of the data of fig3 or adassp [default: HUBBUB_DATA].")] = None
+    sets: Annotated[
+        Literal["choosing", "reported"],
+        Parameter(help="Half of the data sets of real; reported is kept for the final method."),
+    ] = "choosing"
     json: Json = False
 
 
@@ -54,6 +69,8 @@ def experiment(options: ExperimentOptions) -> None:
         hubbub experiment efficiency --json
         hubbub experiment dpvi --repeats 5
         hubbub experiment mechanisms --jobs 2
+        hubbub experiment adassp --data adassp --repeats 1
+        hubbub experiment real --repeats 2
     """
     run(options)
 
@@ -71,11 +88,14 @@ def run(options: ExperimentOptions) -> None:
         jobs=options.jobs,
         mode=options.mode,
         data=options.data,
+        sets=options.sets,
     )
     names = list(catalogue.OF_THE_PAPER) if name == "all" else [name]
     totals = {each: len(catalogue.plan(each, settings)[0]) for each in names}  # bad input is refused before any work
     if settings.mode != "sound" and not set(names) & set(catalogue.DEPENDS_ON_MODE):
         errors.print(f"--as {settings.mode} makes no difference to {name}, which has no budget to calibrate to")
+    if options.sets != "choosing" and "real" not in names:
+        errors.print(f"--sets {options.sets} makes no difference to {name}, which has one list of data sets")
     results: list[Outcome] = []
     try:
         with progress() as bar:

@@ -10,12 +10,13 @@ from rich.table import Table
 
 from hubbub.cli.options import NOBODY, Computes, Cover, Delta, Epsilon, Json, Method, Noise, Whole
 from hubbub.cli.output import console, print_json
+from hubbub.cli.schemes import ADDITIVE, SchemeOptions, about, exposure_table
 from hubbub.errors import invalid
 
 if TYPE_CHECKING:
     from hubbub.analyses.linear.forecast import Forecast
     from hubbub.privacy import Budget, Population
-    from hubbub.protocols import Mechanism, RoundSpec
+    from hubbub.protocols import Mechanism, RoundSpec, SecureSum
     from hubbub.roles import RoundPlan
 
 _MOST_FEATURES = 5000  # their products are summed, too
@@ -33,6 +34,7 @@ class ExplainOptions:
     x_bound: Annotated[str, Parameter(help="Public bound of the features: 7.5 or 0:120, or one per feature.")] = "1"
     y_bound: Annotated[str, Parameter(help="Public bound of the target (7.5, 0:10).")] = "1"
     computes: Computes = 3
+    sum: SchemeOptions = ADDITIVE
     cover: Cover = NOBODY
     method: Method = "auto"
     mechanism: Noise = None
@@ -47,6 +49,8 @@ def explain(options: ExplainOptions) -> None:
         hubbub explain --clients 1000 --features 11 --epsilon 1 --delta 1e-5 --x-bound 7.5 --y-bound 7.5
         hubbub explain --clients 1000 --features 11 --epsilon 1 --delta 1e-5 --tolerate 50 --json
         hubbub explain --clients 100000 --features 3 --epsilon 1 --delta 0 --mechanism discrete-laplace
+        hubbub explain --clients 1000 --features 3 --epsilon 1 --delta 1e-5 --scheme shamir --computes 5 --threshold 3
+        hubbub explain --clients 1000 --features 3 --epsilon 1 --delta 1e-5 --scheme subset --computes 50 --each 3
     """
     run(options)
 
@@ -59,7 +63,7 @@ def run(options: ExplainOptions) -> None:
     from hubbub.privacy import Budget, mechanism_named
     from hubbub.statistics import Box
 
-    clients, features, computes, method = options.clients, options.features, options.computes, options.method
+    clients, features, method = options.clients, options.features, options.method
     if not 1 <= features <= _MOST_FEATURES:
         raise invalid("features", f"in 1..{_MOST_FEATURES}", features, "count the columns of X; choose among many")
     budget = Budget(options.epsilon, options.delta)
@@ -71,14 +75,17 @@ def run(options: ExplainOptions) -> None:
     thresholds = plan.thresholds if isinstance(plan, ProjectedPlan) else None
     *half, last = ((high - low) / 2 if method == "auto" else max(abs(low), abs(high)) for low, high in [*x, y])
     bound = Box(tuple(half), last)
-    rounds = [_round(spec, population, computes) for spec in plan.specs]
+    scheme = options.sum.build(computes := options.computes)
+    secure_sum = about(scheme, clients, population.colluders)
+    rounds = [_round(spec, population, scheme) for spec in plan.specs]
     result: dict[str, object] = {
         "epsilon": options.epsilon, "delta": options.delta, "clients": clients, "dropouts": population.dropouts,
         "colluders": population.colluders, "computes": computes,
         "features": features, "method": method, "mechanism": law.describe()["mechanism"],
         "guarantee": f"{budget}-differential privacy, replace-one",
         "covers": f"up to {population.colluders} colluding clients, whichever {population.dropouts} clients "
-        f"go missing, and {computes - 1} of {computes} Computes",
+        f"go missing, and {secure_sum['may_conspire']} of {computes} Computes",
+        "secure_sum": secure_sum,
         "extra_variance_factor": clients / population.shares,
         "thresholds": None if thresholds is None else {"x": thresholds[0], "y": thresholds[1]},
         "tight_over_paper_sensitivity": bound.sensitivity(False) / bound.sensitivity(False, "paper"),
@@ -112,7 +119,7 @@ def verdict(found: Forecast) -> str:
     return "rough: only large effects will be told from zero"
 
 
-def _round(spec: RoundSpec, population: Population, computes: int) -> dict[str, object]:
+def _round(spec: RoundSpec, population: Population, scheme: SecureSum) -> dict[str, object]:
     """Settle one round of the plan, and say what it sums, how much noise that takes and what one client sends."""
     from hubbub.roles import settle_round
 
@@ -123,11 +130,21 @@ def _round(spec: RoundSpec, population: Population, computes: int) -> dict[str, 
         "noise_multiplier": noise.sigma_std / noise.sensitivity, "sigma_std": noise.sigma_std,
         "sigma_client": noise.sigma_client, "noise_std": std, "noise_std_of_the_mean": std / clients,
         "largest_term": plan.statistic.magnitude, "fraction_bits": noise.grid.fraction_bits,
-        "upload_bytes": 8 * plan.dimension + 32 * (computes - 1), "sealed_upload_bytes": _sealed_bytes(plan, computes),
+        "upload_bytes": _upload_bytes(plan, scheme), "sealed_upload_bytes": _sealed_bytes(plan, scheme),
     }  # fmt: skip
 
 
-def _sealed_bytes(plan: RoundPlan, computes: int) -> int:
+def _upload_bytes(plan: RoundPlan, scheme: SecureSum) -> int:
+    """Count the bytes of all shares of one client, before they are sealed."""
+    import numpy as np
+
+    from hubbub.randomness import Randomness
+
+    shares = scheme.shard(np.zeros(plan.dimension, dtype=np.uint64), "client-00000000", Randomness.system())
+    return sum(len(share.body) for share in shares)
+
+
+def _sealed_bytes(plan: RoundPlan, scheme: SecureSum) -> int:
     """Count the bytes that one client really sends, by making, sealing and encoding a sample of zeros."""
     from dataclasses import replace
 
@@ -137,10 +154,30 @@ def _sealed_bytes(plan: RoundPlan, computes: int) -> int:
     from hubbub.roles import Study, contribute
     from hubbub.securesum import PrivateKey, encode_report
 
-    keys, plan = tuple(PrivateKey.generate().public() for _ in range(computes)), replace(plan, steps=())
-    study = Study(plan.population, keys, (plan,))
+    keys, plan = tuple(PrivateKey.generate().public() for _ in range(scheme.computes)), replace(plan, steps=())
+    study = Study(plan.population, keys, (plan,), scheme=scheme.drawn("explain"))
     reports = contribute(study, 0, "client-00000000", np.zeros(plan.statistic.columns), Randomness.system())
     return sum(len(encode_report(report)) for report in reports)
+
+
+def _print_sum(found: dict[str, Any], clients: int) -> None:
+    """Print whom one must trust, how many Computes may be lost, and who is exposed to larger groups."""
+    console.print(
+        f"Secure sum: {found['scheme']} among {found['computes']} Computes. It rests on trust that {found['trust']}. "
+        f"{found['sums_needed']} sums give the total, {found['quorum']} Computes must sign the same roster: "
+        f"{found['may_be_lost']} may be lost.",
+        markup=False,
+    )
+    if found["not_promised"]:
+        console.print(f"Not promised: {found['not_promised']}.", markup=False)
+    if "exposure" not in found:
+        return
+    if clients < found["clients_needed"]:
+        console.print(
+            f"Take care: about {found['clients_needed']} clients are needed to tie so many Computes together; with "
+            "fewer, rounds are refused (loose-computes)."
+        )
+    console.print(exposure_table(found, clients))
 
 
 def _print(result: dict[str, object], rounds: list[dict[str, object]]) -> None:
@@ -149,6 +186,7 @@ def _print(result: dict[str, object], rounds: list[dict[str, object]]) -> None:
         f"Sharing the noise among clients costs a factor {result['extra_variance_factor']:.4f} in variance "
         "over a trusted aggregator."
     )
+    _print_sum(result["secure_sum"], int(str(result["clients"])))  # type: ignore[arg-type]  # as made above
     if float(str(result["delta"])) >= 1 / int(str(result["clients"])):
         console.print("Take care: delta is not below 1/N; choose it smaller.")
     if float(str(result["epsilon"])) > 5:

@@ -63,6 +63,10 @@ Picture = Annotated[Path | None, Parameter(help="Also write the picture here (pn
 
 StudyFile = Annotated[Path, Parameter(help="The signed study that `hubbub study create` wrote.")]
 KeyFile = Annotated[Path | None, Parameter(help="The analyst's key [default: beside the study].")]
+Without = Annotated[
+    tuple[str, ...],
+    Parameter(negative="", help="Name of a Compute whose sum is wrong, to be left out; can be given several times."),
+]
 Authority = Annotated[Path | None, Parameter(help="PEM file that the Computes' certificates are checked with.")]
 
 

@@ -18,6 +18,7 @@ from rich.progress import Progress
 from hubbub.cli.extras import needs_service
 from hubbub.cli.options import FIVE, Computes, Cover, Delta, Epsilon, Json, Noise, Whole
 from hubbub.cli.output import console, errors, print_json, progress
+from hubbub.cli.up_scheme import chosen_scheme
 
 if TYPE_CHECKING:
     from hubbub.experiments.trials import Trial
@@ -44,6 +45,11 @@ class UpOptions:
     threshold: Annotated[
         int | None, Whole, Parameter(help="t: any t of the Computes are enough, so that some may fail. Default: all.")
     ] = None
+    subset: Annotated[
+        int | None,
+        Whole,
+        Parameter(help="k: each client uses k of the Computes, drawn by lot. Default: all."),
+    ] = None
     lose: Annotated[
         int | None,
         Whole,
@@ -69,6 +75,7 @@ def up(options: UpOptions = DEFAULTS) -> None:
         hubbub up --analysis bernoulli --once
         hubbub up --analysis bernoulli --mechanism discrete-laplace --delta 0 --once
         hubbub up --computes 3 --threshold 2 --lose 1 --once
+        hubbub up --computes 8 --subset 3 --once
         hubbub up --json
     """
     run(options)
@@ -82,7 +89,7 @@ def run(options: UpOptions) -> None:
     from hubbub.experiments.trials import TRIALS
     from hubbub.service.node.compute import Limits
 
-    computes, trial, scheme = options.computes, TRIALS[options.analysis], _scheme(options)
+    computes, trial, scheme = options.computes, TRIALS[options.analysis], chosen_scheme(options)
     options.cover.population(options.clients)
     with ExitStack() as stack:
         stack.enter_context(_orderly_end())
@@ -99,6 +106,7 @@ def run(options: UpOptions) -> None:
         if options.json:
             print_json({
                 "analysis": options.analysis, **found.as_dict(), "computes": list(nodes.urls),
+                "scheme": scheme.describe(),
                 "reports_accepted": accepted, "seconds": seconds, "privacy": found.privacy.as_dict(),
                 **({} if options.lose is None else {"lost": nodes.computes[options.lose - 1].folder.name}),
             })  # fmt: skip
@@ -107,37 +115,14 @@ def run(options: UpOptions) -> None:
         console.print(str(found.privacy), markup=False)
         reports = f"{sum(accepted)} reports accepted by {len(accepted)} Computes in {seconds:.1f} s"
         console.print(f"\n{reports}", markup=False)
+        if options.subset is not None:
+            sent = ", ".join(map(str, accepted))
+            console.print(f"each client sent to {options.subset} of them, drawn by lot: {sent}", markup=False)
         if options.lose is not None:
             console.print(_lost(options), markup=False, soft_wrap=True)
         console.print(f"the truth behind the data: {trial.truth}", markup=False)
         if not options.once:
             _stay(nodes, _kept(nodes, options))
-
-
-def _scheme(options: UpOptions) -> SecureSum:
-    """Additive sharing, or one with a threshold; refuses to lose a Compute that is needed."""
-    from math import comb
-
-    from hubbub.errors import invalid, whole
-    from hubbub.securesum import Additive, Replicated, Shamir
-    from hubbub.securesum.replicated import MOST_PIECES
-
-    computes, threshold = options.computes, options.threshold
-    scheme: SecureSum
-    if threshold is None:
-        scheme = Additive(computes)
-    elif 2 <= threshold <= computes and comb(computes, threshold - 1) > MOST_PIECES:
-        scheme = Shamir(computes, threshold)
-    else:
-        scheme = Replicated(computes, threshold)
-    if options.lose is not None:
-        whole("lose", options.lose, 1, "count the Computes from 1", most=computes)
-        if scheme.quorum == computes:
-            raise invalid(
-                "lose", f"left out where all {computes} Computes must answer", options.lose,
-                "give a smaller --threshold, such as --computes 3 --threshold 2",
-            )  # fmt: skip
-    return scheme
 
 
 def _lost(options: UpOptions) -> str:

@@ -18,10 +18,11 @@ from hubbub.errors import InvalidInput, PerhapsReleased, invalid, whole
 from hubbub.privacy import Budget, Population, Unit, covered
 from hubbub.protocols import Engine, Mechanism, Release, RoundSpec, SecureSum
 from hubbub.randomness import Randomness
-from hubbub.securesum import Additive, check_computes
+from hubbub.securesum import Additive, check_computes, check_secure_sum
 from hubbub.service.analyst.analyst import Analyst, find_compute, make_tokens, new_study
 from hubbub.service.client.client import Client, send_together
 from hubbub.service.client.outbox import Outbox
+from hubbub.service.wire.draw import check_ties
 from hubbub.service.wire.records import RoundRecord
 from hubbub.service.wire.signing import SigningKey
 from hubbub.service.wire.web import Patience, Web
@@ -80,6 +81,7 @@ class NetworkEngine(Engine):
     def __post_init__(self) -> None:
         object.__setattr__(self, "urls", tuple(self.urls))
         check_computes(len(self.urls))
+        check_secure_sum(self.secure_sum)
         if self.secure_sum is None:
             object.__setattr__(self, "secure_sum", Additive(len(self.urls)))
         if self.scheme.computes != len(self.urls):
@@ -166,6 +168,8 @@ class NetworkEngine(Engine):
         names = [f"client-{i}" for i in range(len(sizes))]
         tokens = make_tokens(dict(zip(names, sizes, strict=True)))
         analyst.invite(tokens)
+        analyst.draw({name: count for name, (_, count) in tokens.items()})
+        check_ties(analyst.drawn, names)
         outbox = Outbox(Path(self._folder.name) / f"{study.id[:16]}.db")
         simulation = self.budget is None
         found = tuple(

@@ -6,7 +6,7 @@ holds. Vectors and noise are rounded to the grid before they are added, so that 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -30,7 +30,7 @@ def contribute(
     randomness: Randomness,
     *,
     budget: Budget | None = None,
-    sessions: Sequence[Session] | None = None,
+    sessions: Sequence[Session] | Mapping[int, Session] | None = None,
     withhold_noise: bool = False,
 ) -> tuple[Report, ...]:
     """One sealed report for each Compute that serves this client: all that ever leaves the client.
@@ -40,7 +40,8 @@ def contribute(
 
     With a `budget` the client refuses a study whose rounds together would spend more than that on its sample.
 
-    `sessions`, one for each Compute (`start_sessions`), make every round after the first cheap to seal.
+    `sessions`, one for each Compute that serves the client (`start_sessions`), make every round after the first cheap
+    to seal.
 
     `withhold_noise` is how a simulation makes a colluder; the noise allows for C of them.
     """
@@ -71,7 +72,12 @@ def contribute(
 
 
 def _report(
-    study: Study, number: int, client: str, compute: int, share: Share, sessions: Sequence[Session] | None
+    study: Study,
+    number: int,
+    client: str,
+    compute: int,
+    share: Share,
+    sessions: Sequence[Session] | Mapping[int, Session] | None,
 ) -> Report:
     """The share sealed to its Compute: by itself, or in the session with it."""
     context, payload = Context(study.digest, number, client, compute), encode_share(share)

@@ -21,13 +21,20 @@ def combine_sums(study: Study, number: int, sums: Sequence[ComputeSum]) -> tuple
             "missing-compute",
             f"sums must come from enough of the {study.computes} Computes, one from each, got {len(sums)}; fetch more",
         )
-    if any(s.study != study.digest or s.round != number for s in sums):
-        raise CannotCombine("wrong-study", "sums must all be of this study and round; fetch them again")
+    if others := [s.compute for s in sums if s.study != study.digest or s.round != number]:
+        raise _unfit("wrong-study", "of this study and round", others)
     if len({(s.roster, s.turnout) for s in sums}) != 1:
         raise _rosters_differ(study, sums)
-    if any(s.words.shape != study.secure_sum.empty(study.plan(number).dimension).shape for s in sums):
-        raise CannotCombine("wrong-length", "sums must be as long as the study's statistic asks for; fetch them again")
+    shape = study.secure_sum.empty(study.plan(number).dimension).shape
+    if others := [s.compute for s in sums if s.words.shape != shape]:
+        raise _unfit("wrong-length", "as long as the study's statistic asks for", others)
     return study.secure_sum.unshard({s.compute: s.words for s in sums}), sums[0].turnout
+
+
+def _unfit(reason: str, bound: str, computes: Sequence[int]) -> CannotCombine:
+    """Some sums are not even what every sum must be; whose they are."""
+    whose = ", ".join(map(str, computes))
+    return CannotCombine(reason, f"sums must all be {bound}, got others of Compute {whose}; ask there", tuple(computes))
 
 
 def _rosters_differ(study: Study, sums: Sequence[ComputeSum]) -> CannotCombine:

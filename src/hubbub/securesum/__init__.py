@@ -2,13 +2,14 @@
 
 from hubbub.protocols import SecureSum, Share
 from hubbub.registry import Registry
-from hubbub.securesum.additive import Additive, check_computes
+from hubbub.securesum.additive import Additive, check_computes, check_secure_sum
+from hubbub.securesum.exposure import conspiring_sizes, smallest_k
 from hubbub.securesum.replicated import Replicated
 from hubbub.securesum.seal.hpke import Context, PrivateKey, PublicKey, SuiteName, check_suite, open_sealed, seal
 from hubbub.securesum.seal.sessions import OPENING_BYTES, Session, join_session, mark_of, start_session
 from hubbub.securesum.seeds import expand_seed
 from hubbub.securesum.shamir import Shamir
-from hubbub.securesum.subset import Subset, smallest_k
+from hubbub.securesum.subset import Subset, least_clients
 from hubbub.securesum.tally import AdditiveTally, Masks, check_masks, clients_at_once
 from hubbub.securesum.wire.codec import (
     Report,
@@ -36,7 +37,7 @@ SECURE_SUMS: Registry[SecureSum] = Registry(
 __all__ = [
     "OPENING_BYTES", "SECURE_SUMS", "Additive", "AdditiveTally", "Context", "Frame", "Masks", "PrivateKey",
     "PublicKey", "Replicated", "Report", "Session", "Shamir", "Share", "Subset", "SuiteName", "check_computes",
-    "check_masks", "check_suite", "clients_at_once", "decode_report", "decode_share", "encode_report", "encode_share",
-    "expand_seed", "join_reports", "join_session", "mark_of", "open_sealed", "pack", "seal", "smallest_k",
-    "split_reports", "start_session",
+    "check_masks", "check_secure_sum", "check_suite", "clients_at_once", "conspiring_sizes", "decode_report",
+    "decode_share", "encode_report", "encode_share", "expand_seed", "join_reports", "join_session", "least_clients",
+    "mark_of", "open_sealed", "pack", "seal", "smallest_k", "split_reports", "start_session",
 ]  # fmt: skip

@@ -13,7 +13,7 @@ from typing import Self
 import numpy as np
 
 from hubbub.arrays import Words
-from hubbub.errors import whole
+from hubbub.errors import invalid, whole
 from hubbub.protocols import Description, SecureSum, Share, Tally, Trust
 from hubbub.randomness import Randomness
 from hubbub.securesum.seeds import SEED_BYTES, Generator, expand_seed, fresh_seeds, generator_for
@@ -113,6 +113,13 @@ def expanded(share: Share) -> Words:
 def long_share_at(client: str, computes: int) -> int:
     """Which Compute gets this client's masked vector: spread evenly over clients."""
     return int.from_bytes(hashlib.sha256(client.encode()).digest()[:8], "big") % computes
+
+
+def check_secure_sum(secure_sum: object) -> None:
+    """A secure sum or None, or one line that says how to make one."""
+    if secure_sum is not None and not hasattr(secure_sum, "unshard"):
+        found, remedy = repr(secure_sum)[:40], "give for example hubbub.securesum.Replicated(3, 2)"
+        raise invalid("secure_sum", "a secure sum of the Computes", found, remedy)
 
 
 def check_computes(computes: int) -> None:

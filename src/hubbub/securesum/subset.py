@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from math import comb
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -20,12 +19,14 @@ from hubbub.errors import RoundRefused, invalid, whole
 from hubbub.protocols import Description, SecureSum, Share, Tally, Trust
 from hubbub.randomness import Randomness
 from hubbub.securesum.additive import Additive, check_computes
+from hubbub.securesum.exposure import conspiring_sizes, expected_exposure, hold_together
 from hubbub.securesum.tally import BLOCK_WORDS, Block, cached_blocks
 from hubbub.securesum.wire.codec import pack
 
 MOST_SEED_BYTES = 200
 _LABEL = b"hubbub subset v1"
 _LONG, _MANY = 256, 4  # rows so long, or with so few to a Compute, are added one by one
+_TRIES = 5  # simulated draws
 
 
 @dataclass(frozen=True)
@@ -36,21 +37,23 @@ class Subset(SecureSum):
     ----------
     computes : M, from 2 to 1000.
     each : k, from 2 to M.
-    seed : public text that decides, together with a client's name, which Computes serve that client.
+    seed : public text that decides, together with a client's name, which Computes serve that client. None, the default,
+        is one that is still to be drawn: by all Computes together where they are live nodes, at will in a simulation.
 
     A client sends 8 d + 32 (k - 1) bytes, in the forms of additive sharing. Any k - 1 Computes learn nothing. A larger
     group learns the words of those clients all of whose k Computes belong to it: `exposure` of them are to be expected.
+    It can subtract them from the total, so the others are covered as if these clients were among those who collude.
 
     **Who could steer the draw.** It is a hash of seed and name, so nobody can once both are fixed. Whoever chooses one
     of them last, knowing the other, can try values until the draw suits: to put one client into the hands of c of the
     M Computes takes about C(M, k)/C(c, k) tries, 163 for 10 of 50 and k = 3, which is nothing. So
 
-    - the seed stands in the study and is covered by its hash: changed, it is another study;
+    - shares are sealed to a hash that covers the seed: changed, nothing fits any more;
     - names must be fixed before the seed, or not be free to choose (a client that picks its own name can only harm
       itself, but an analyst who hands out names can harm others);
-    - an analyst who picks the seed alone could conspire with Computes. Where that is feared, the seed must contain
-      something that the analyst did not know when names and Computes were fixed, such as a value to which every Compute
-      has contributed, or a public beacon of a later day. `exposure` holds for a seed that no conspirator chose.
+    - an analyst who picks the seed alone could conspire with Computes. Live nodes therefore take no seed that somebody
+      brings: every Compute contributes to it, after the list of names is fixed (docs/decisions/0024). `exposure` holds
+      for a seed that no conspirator chose.
 
     **What the sums tell.** All M sums are published, and a client ties only its own k Computes together. Take away the
     conspiring Computes and the clients that collude with them: where the other Computes fall into groups that no client
@@ -61,13 +64,24 @@ class Subset(SecureSum):
 
     computes: int = 50
     each: int = 3
-    seed: str = "simulation"
+    seed: str | None = None
 
     def __post_init__(self) -> None:
         check_computes(self.computes)
         whole("each", self.each, 2, "one Compute alone would see a client's vector", most=self.computes)
+        if self.seed is None:
+            return
         if not isinstance(self.seed, str) or not 0 < len(self.seed.encode()) <= MOST_SEED_BYTES:
-            raise invalid("seed", f"a text of 1 to {MOST_SEED_BYTES} bytes", repr(self.seed)[:40], "give the study one")
+            raise invalid("seed", f"a text of 1 to {MOST_SEED_BYTES} bytes", repr(self.seed)[:40], "leave it out")
+
+    @property
+    def undrawn(self) -> bool:
+        """True without a seed."""
+        return self.seed is None
+
+    def drawn(self, seed: str) -> Subset:
+        """The scheme with this seed; one that has a seed keeps it."""
+        return replace(self, seed=seed) if self.seed is None else self
 
     def recipients(self, client: str) -> tuple[int, ...]:
         """The k Computes that serve this client: k draws without replacement from SHAKE-128 of seed and name.
@@ -75,6 +89,8 @@ class Subset(SecureSum):
         Draw i takes the next 8 bytes as a number x and picks, of the M - i Computes that are left in ascending order,
         number x (M - i) // 2^64. No Compute is more likely than another by more than a factor 1 + M/2^64.
         """
+        if self.seed is None:
+            raise invalid("seed", "drawn before clients have their Computes", None, "let the Computes draw it first")
         stream = hashlib.shake_128(pack(_LABEL, self.seed.encode(), client.encode())).digest(8 * self.each)
         left = list(range(self.computes))
         drawn = (int.from_bytes(stream[start : start + 8], "big") for start in range(0, len(stream), 8))
@@ -121,7 +137,22 @@ class Subset(SecureSum):
             self.computes, self.each - 1,
             f"of the {self.each} Computes that serve a client, drawn by lot from {self.computes}, at least one does "
             "not show what it holds to the others",
+            self._proviso(),
         )  # fmt: skip
+
+    def _proviso(self) -> str:
+        """What larger groups of Computes see, by their size; empty where k = M, as there are none."""
+        if self.each == self.computes:
+            return ""
+        found = ", ".join(
+            f"{100 * self.exposure(c, 1):.2g} % with {c}" for c in conspiring_sizes(self.computes, self.each)
+        )
+        return (
+            f"a group of {self.each} or more of the {self.computes} Computes reads the numbers (with that client's own "
+            f"share of noise) of those clients all of whose {self.each} Computes belong to it, and sees the total of "
+            f"the others without these clients' noise: expected are {found}, if none of the group chose the seed, if "
+            "every client was told its name before the draw, and if the group was not chosen after it"
+        )
 
     def exposure(self, conspiring: int, clients: int) -> float:
         """How many of so many clients are expected to have all their k Computes among so many that conspire."""
@@ -132,13 +163,14 @@ class Subset(SecureSum):
         return SubsetTally(self.computes, self.each, dimension, randomness)
 
     def describe(self) -> dict[str, object]:
-        """Name, numbers and seed, for the study."""
-        return {"scheme": "subset", "computes": self.computes, "each": self.each, "seed": self.seed}
+        """Name and numbers, and the seed where there is one, for the study."""
+        seed = {} if self.seed is None else {"seed": self.seed}
+        return {"scheme": "subset", "computes": self.computes, "each": self.each, **seed}
 
     @classmethod
     def of(cls, description: Description) -> Self:
         """From its description."""
-        return cls(description["computes"], description["each"], description["seed"])
+        return cls(description["computes"], description["each"], description.get("seed"))
 
     @property
     def _among(self) -> Additive:
@@ -203,40 +235,21 @@ def add_rows_to(totals: Words, places: NDArray[np.intp], rows: Words) -> None:
     totals[found] += np.add.reduceat(rows[order], starts, axis=0)
 
 
-def hold_together(ties: NDArray[np.int64], each: int, colluding: int) -> bool:
-    """True where no k - 1 Computes and no so many clients cut the other Computes into groups without common clients.
+def least_clients(computes: int, each: int, colluding: int = 0) -> int:
+    """About how many clients it takes until rosters pass `Subset.vetted`: the most of some simulated draws.
 
-    `ties` counts the clients that two Computes have in common. From i to j there are ties[i, j] direct ways, and
-    min(ties[i, l], ties[l, j]) by way of each other Compute l. A Compute that is taken away takes those through itself;
-    a client that is taken away takes one at most from each of k - 1 of these numbers, since it uses k Computes. So i
-    and j stay connected if the direct ways and those through other Computes, but for the k - 1 with most of them, are
-    more than (k - 1) times the colluding clients.
-    """
-    least = (each - 1) * colluding
-    for i, j in np.argwhere(np.triu(ties <= least, 1)).tolist():
-        through = np.minimum(ties[i], ties[j])
-        through[[i, j]] = 0
-        through.sort()
-        if ties[i, j] + through[: 1 - each].sum() <= least:
-            return False
-    return True
-
-
-def expected_exposure(computes: int, each: int, conspiring: int, clients: int) -> float:
-    """clients C(c, k)/C(M, k): the expected number of clients all of whose k Computes are among c of the M."""
-    whole("conspiring", conspiring, 0, "of the Computes", most=computes)
-    whole("clients", clients, 0, "say how many there are")
-    return clients * (comb(conspiring, each) / comb(computes, each))
-
-
-def smallest_k(computes: int, conspiring: int, clients: int, risk: float) -> int:
-    """The smallest k with which the expected number of exposed clients is at most `risk`.
-
-    `conspiring` of the `computes` may pool what they hold. The chance that any client at all is exposed is then at most
-    `risk`, too. InvalidInput where all Computes conspire, as nothing helps then.
+    Each draw adds clients one after the other, a twentieth of those there at a time, until the Computes hold together.
     """
     check_computes(computes)
-    whole("conspiring", conspiring, 0, "at least one Compute must be honest", most=computes - 1)
-    if not risk > 0:
-        raise invalid("risk", "a number of clients above 0", risk, "give for example 0.01")
-    return next(k for k in range(2, computes + 1) if expected_exposure(computes, k, conspiring, clients) <= risk)
+    whole("each", each, 2, "one Compute alone would see a client's vector", most=computes)
+    return max(_needed(computes, each, colluding, Randomness.simulation(number)) for number in range(_TRIES))
+
+
+def _needed(computes: int, each: int, colluding: int, randomness: Randomness) -> int:
+    ties, clients = np.zeros((computes, computes), dtype=np.int64), 0
+    while clients == 0 or (ties.diagonal() == 0).any() or not hold_together(ties, each, colluding):
+        more = max(1, clients // 20)
+        serving = drawn_computes(more, computes, each, randomness)
+        np.add.at(ties, (serving[:, None], serving), 1)
+        clients += more
+    return clients

@@ -50,9 +50,10 @@ def threshold_trust(threshold: int, computes: int, cheating: int) -> Trust:
         sentence = f"no {_count(threshold)} of the {_count(computes)} Computes pool what they hold"
     if quorum_of(threshold, computes, cheating) == computes:
         return Trust(computes, threshold - 1, sentence)
+    more = f"more than {_count(cheating)}" if cheating else "any"
     proviso = (
-        f"if on live nodes more than {_count(cheating)} of the {computes} Computes sign two lists of clients in one "
-        "round, two totals may be released; their difference may be one client, covered by its own share of noise only"
+        f"if on live nodes {more} of the {computes} Computes sign two lists of clients in one "
+        "round, several totals may be released; two may differ by one client, covered by its own share of noise only"
     )
     two = f", and {_signing(cheating)} two lists of clients in one round"
     return Trust(computes, threshold - 1, sentence + two, proviso)

@@ -12,7 +12,7 @@ from hubbub import Budget, Ledger, LocalEngine, PrivateLinearRegression
 from hubbub.analyses import ANALYSES
 from hubbub.analyses.driver import run
 from hubbub.analyses.linear.auto import LinearRegression
-from hubbub.analyses.replay import Replay
+from hubbub.analyses.replay import Replay, same_steps
 from hubbub.errors import InvalidInput
 from hubbub.privacy import DEFAULT, GaussianMechanism
 from hubbub.protocols import GaussianEvent, RoundSpec
@@ -59,6 +59,30 @@ def test_telling_the_releases_again_gives_what_the_run_gave(name: str, regressio
 
 
 @pytest.mark.parametrize("name", PLANS)
+def test_a_study_replayed_from_its_releases_asks_for_the_same_steps(name: str, regression_rows: np.ndarray):
+    """Of all three rounds, to the last digit: what was asked of clients must be what is read from their sums."""
+    analysis, engine, asked = PLANS[name], LocalEngine(computes=3, seed=3), []
+
+    class Recording(LocalEngine):
+        def private_sum(self, rows: np.ndarray, spec: RoundSpec):
+            asked.append(json.loads(json.dumps(spec.steps)))
+            return super().private_sum(rows, spec)
+
+    result = run(analysis, regression_rows, Recording(computes=3, seed=3), BUDGET)
+    releases = [each.release for each in result.privacy.rounds]
+    people = engine.population(len(regression_rows))
+    replay = Replay.of(json.loads(json.dumps(analysis.describe())), BUDGET, people, DEFAULT.name)
+    again = [replay.next_round(releases[:done]) for done in range(3)]
+    assert [json.loads(json.dumps(spec.steps)) for spec in again if spec is not None] == asked
+    assert replay.next_round(releases) is None
+    second = result.release.released.second
+    assert second is not None
+    of, unit = asked[2][-3:-1]
+    assert of == {"step": "residual", "of": second.around.tolist()}
+    assert unit["by"][-1] == second.unit
+
+
+@pytest.mark.parametrize("name", PLANS)
 def test_an_analysis_survives_a_study_file(name: str):
     assert ANALYSES.read(json.loads(json.dumps(PLANS[name].describe()))) == PLANS[name]
 
@@ -96,3 +120,16 @@ def test_an_analysis_that_asks_for_less_noise_than_it_planned_gets_nothing(regre
     with Ledger(BUDGET) as ledger, pytest.raises(InvalidInput, match="round 0 must cost what was planned"):
         run(analysis, regression_rows, LocalEngine(computes=3), BUDGET)
     assert ledger.entries == ()
+
+
+def test_steps_are_the_same_up_to_their_last_digits_only():
+    """A version with another constant would centre, scale or explain a column otherwise: that must not pass."""
+    steps = ({"step": "shift", "by": [1.0, -2.5]}, {"step": "residual", "of": [0.25]}, {"step": "repeat"})
+    close = [{"step": "shift", "by": [1.0 + 1e-9, -2.5]}, {"step": "residual", "of": [0.25]}, {"step": "repeat"}]
+    assert same_steps(steps, close)
+    for other in (
+        close[:2],
+        [*close[:1], {"step": "residual", "of": [0.2501]}, close[2]],
+        [close[0], close[0], close[2]],
+    ):
+        assert not same_steps(steps, other)

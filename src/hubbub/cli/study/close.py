@@ -6,10 +6,10 @@ from dataclasses import KW_ONLY, dataclass
 
 from cyclopts import Parameter
 
-from hubbub.cli.options import Authority, Json, KeyFile, StudyFile
+from hubbub.cli.options import Authority, Json, KeyFile, StudyFile, Without
 from hubbub.cli.output import say
 from hubbub.cli.study.access import as_analyst
-from hubbub.cli.study.rounds import open_next, releases
+from hubbub.cli.study.rounds import left_out, open_next, releases
 from hubbub.errors import InvalidInput, PerhapsReleased, RoundRefused
 
 
@@ -21,6 +21,7 @@ class CloseOptions:
     file: StudyFile
     _: KW_ONLY
     key: KeyFile = None
+    without: Without = ()
     authority: Authority = None
     json: Json = False
 
@@ -38,6 +39,7 @@ def close(options: CloseOptions) -> None:
 def run(options: CloseOptions) -> None:
     """End the current round, add up what the Computes release, and open the next round if there is one."""
     analyst = as_analyst(options.file, options.key, options.authority)
+    without = left_out(analyst.study, options.without)
     found = analyst.catch_up()
     if not found:
         raise InvalidInput("study must have an open round, got none; open it with `hubbub study open`")
@@ -49,15 +51,15 @@ def run(options: CloseOptions) -> None:
         )
     analyst.close(record)  # also to a Compute that was away when it was closed before
     try:
-        release = analyst.release(record)
+        release = analyst.release(record, without=without)
     except RoundRefused as refusal:
-        label = open_next(analyst, releases(analyst))
+        label = open_next(analyst, releases(analyst, without))
         raise RoundRefused(refusal.reason, f"{refusal}; a new round ({label}) is open in its place") from None
     except PerhapsReleased as doubt:
         raise PerhapsReleased(
             f"{doubt}; no new round is opened: ask the operators of those Computes, then run `hubbub study close` again"
         ) from None
-    label = open_next(analyst, releases(analyst))
+    label = open_next(analyst, releases(analyst, without))
     following = f"round {record.number + 1} ({label}) is open" if label else "see `hubbub study result`"
     content = {"study": analyst.study.id, "round": record.number, "n": release.n, "next": label}
     say(options.json, content, f"round {record.number} ({record.label}) is released, {release.n} samples; {following}")

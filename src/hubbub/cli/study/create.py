@@ -11,6 +11,7 @@ from cyclopts import Parameter
 from hubbub.cli.extras import needs_service
 from hubbub.cli.options import Authority, Json
 from hubbub.cli.output import console, print_json
+from hubbub.cli.schemes import about, exposure_table
 from hubbub.cli.study.access import read_key, web_to
 from hubbub.cli.study.fingerprints import print_fingerprints
 from hubbub.cli.tokens import write_tokens
@@ -68,6 +69,10 @@ def create(options: CreateOptions) -> None:
         [privacy]
         mechanism = "discrete-gaussian"   # the law of the noise; the default, or discrete-laplace (delta = 0), skellam
 
+        [sum]
+        scheme = "subset"     # each client uses some of the Computes; additive, all of them, if left out
+        each = 3              # or conspiring = 10 and risk = 0.5: the fewest that expose at most half a client to 10
+
     The other entries of [analysis] are the settings of its kind, for example
 
         [analysis]
@@ -101,21 +106,24 @@ def run(options: CreateOptions) -> None:
     analysis, budget = written_analysis(content["analysis"]), Budget(content["epsilon"], content["delta"])
     _ = Replay.of(analysis.describe(), budget, population, noise).plan  # refuses what cannot be planned
     computes = _computes(content["computes"], web_to(options.authority))
+    scheme = read_scheme(content, len(computes), population.clients)
     study = new_study(
         content["title"], computes, population, budget, key, seconds=seconds, analysis=analysis.describe(),
-        secure_sum=read_scheme(content, len(computes)), noise=noise, results=content.get("results", "public"),
+        secure_sum=scheme, noise=noise, results=content.get("results", "public"),
     )  # fmt: skip
     if key_file is None:
         write_secret(key_path, {"sign": key.data.hex()})
     write_tokens(token_path, make_tokens(samples))
     path.write_bytes(sign_record(study, key))
     found = fingerprints(study)
+    secure_sum = about(scheme, population.clients, population.colluders)
     if options.json:
         print_json({"study": study.id, "file": str(path), "key": str(key_path), "tokens": str(token_path),
-                    "analyst": key.public().hex(), "fingerprints": found})  # fmt: skip
+                    "analyst": key.public().hex(), "fingerprints": found, "secure_sum": secure_sum})  # fmt: skip
         return
     console.print(f"study {study.id}", markup=False)
     print_fingerprints(found)
+    _print_subset(secure_sum, population.clients)
     console.print(
         f"written to {path}; keep {key_path} secret, give each line of {token_path} to its client", markup=False
     )
@@ -126,6 +134,28 @@ def run(options: CreateOptions) -> None:
     if key_file is not None:
         console.print(
             f"`hubbub study open`, `close` and (for closed results) `result` need it, too: --key {key_file}",
+            markup=False,
+        )
+
+
+def _print_subset(found: dict[str, Any], clients: int) -> None:
+    """Say of a subset how many Computes each client uses, who is exposed to whom, and whether clients are enough."""
+    if "exposure" not in found:
+        return
+    console.print(
+        f"each client uses {found['each']} of {found['computes']} Computes, drawn by them when the study is opened",
+        markup=False,
+    )
+    console.print(exposure_table(found, clients))
+    console.print(
+        "tell each client its name before `study open`: one that is told later cannot know that its name was not "
+        "chosen for its Computes",
+        markup=False,
+    )
+    if clients < found["clients_needed"]:
+        console.print(
+            f"Take care: about {found['clients_needed']} clients are needed to tie so many Computes together; with "
+            "fewer, rounds are refused (loose-computes)",
             markup=False,
         )
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from hubbub.cli.options import Authority, Json, ModelOut, ReleaseOut, StudyFile
+from hubbub.cli.options import Authority, Json, ModelOut, ReleaseOut, StudyFile, Without
 from hubbub.cli.output import check_writable, console, print_json
 from hubbub.cli.study.access import as_reader
-from hubbub.cli.study.rounds import releases, replay_of
+from hubbub.cli.study.rounds import left_out, releases, replay_of
 from hubbub.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ class ResultOptions:
     file: StudyFile
     _: KW_ONLY
     key: Annotated[Path | None, Parameter(help="The analyst's key, where results are for the analyst alone.")] = None
+    without: Without = ()
     out: ModelOut = None
     release: ReleaseOut = None
     authority: Authority = None
@@ -49,7 +50,7 @@ def run(options: ResultOptions) -> None:
     check_writable("--out", options.out, endings=(".json",))
     check_writable("--release", options.release, endings=(".json",))
     analyst = as_reader(options.file, options.key, options.authority)
-    study, done = analyst.study, releases(analyst)
+    study, done = analyst.study, releases(analyst, left_out(analyst.study, options.without))
     replay = replay_of(study)
     if (following := replay.next_round(done)) is not None:
         raise InvalidInput(f"study must have released all its rounds, got {len(done)}; {following.label} is next")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from hubbub.errors import InvalidInput, RoundRefused
+from hubbub.errors import InvalidInput, RoundRefused, invalid
 
 if TYPE_CHECKING:
     from hubbub.analyses.replay import Replay
@@ -35,13 +36,29 @@ def open_next(analyst: Analyst, done: list[Release]) -> str | None:
     return following.label
 
 
-def releases(analyst: Analyst) -> list[Release]:
-    """Return what all released rounds gave, in order, without those that all Computes have signed to have refused."""
+def left_out(study: StudyRecord, names: Collection[str]) -> set[int]:
+    """Return the places of the Computes with these names, whose sums are not asked for."""
+    places = {compute.name: place for place, compute in enumerate(study.computes)}
+    for name in names:
+        if name not in places:
+            raise invalid("without", f"one of {', '.join(places)}", name, "give the name of a Compute of the study")
+    return {places[name] for name in names}
+
+
+def releases(analyst: Analyst, without: Collection[int] = ()) -> list[Release]:
+    """Return what all released rounds gave, in order, without those that all Computes have signed to have refused.
+
+    The sums of the Computes in `without` are left out. Refused where the last round's steps are not those that follow
+    from the releases before it.
+    """
     found = analyst.rounds()
     if found and found[-1].state == "open":
         found = found[:-1]
-    done = []
+    done, last = [], None
     for each in found:
         with suppress(RoundRefused):
-            done.append(analyst.release(each.record))
+            done.append(analyst.release(each.record, without=without))
+            last = each.record
+    if last is not None and analyst.study.budget is not None:  # a simulation has no analysis to replay
+        replay_of(analyst.study).check_steps(done, last.steps)
     return done

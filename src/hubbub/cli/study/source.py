@@ -11,7 +11,7 @@ from typing import Any
 from hubbub.errors import InvalidInput, invalid, whole
 from hubbub.privacy import DEFAULT, MECHANISMS, Population, covered
 from hubbub.protocols import SecureSum
-from hubbub.securesum import SECURE_SUMS
+from hubbub.securesum import SECURE_SUMS, smallest_k
 
 _FIELDS = {
     "title", "clients", "tolerate", "dropouts", "colluders", "unit", "epsilon", "delta", "days", "computes", "parties",
@@ -81,9 +81,35 @@ def read_noise(content: Mapping[str, Any]) -> str:
     return str(name)
 
 
-def read_scheme(content: Mapping[str, Any], computes: int) -> SecureSum:
-    """Return how sums are kept secret: `[sum] scheme = "additive"`, which is the default, with the scheme's numbers."""
+def read_scheme(content: Mapping[str, Any], computes: int, clients: int) -> SecureSum:
+    """Return how sums are kept secret: `[sum] scheme = "additive"`, which is the default, with the scheme's numbers.
+
+    Of `subset` either `each` says how many Computes a client uses, or `conspiring` and `risk` do: the fewest with which
+    so many conspiring Computes can expect to read at most `risk` clients.
+    """
     entries = content.get("sum", {"scheme": "additive"})
     if not isinstance(entries, dict) or not isinstance(entries.get("scheme"), str):
         raise invalid("sum", 'a table such as { scheme = "additive" }', entries, "name the scheme")
-    return SECURE_SUMS.build({"computes": computes, **entries})
+    if entries["scheme"] == "subset":
+        entries = _with_each(entries, computes, clients)
+    found = SECURE_SUMS.build({"computes": computes, **entries})
+    used = {"package", *found.describe()}  # a scheme may leave out of its description what is zero
+    if unknown := sorted(name for name, value in entries.items() if value and name not in used):
+        raise invalid("sum", f"made of what the scheme {entries['scheme']} has", unknown[0], "check the spelling")
+    return found
+
+
+def _with_each(entries: Mapping[str, Any], computes: int, clients: int) -> dict[str, Any]:
+    """The entries of a subset with `each`, given or found for a risk."""
+    if unknown := sorted(set(entries) - {"scheme", "each", "conspiring", "risk", "seed"}):
+        raise invalid("sum", "made of scheme, each, conspiring, risk", unknown[0], "check the spelling")
+    goal = {"conspiring", "risk"} & set(entries)
+    if ("each" in entries) == (len(goal) == 2) or len(goal) == 1:
+        raise InvalidInput("sum must have each, or conspiring and risk, for the scheme subset; give one of the two")
+    if not goal:
+        return dict(entries)
+    risk = entries["risk"]
+    if isinstance(risk, bool) or not isinstance(risk, int | float):
+        raise invalid("risk", "a number of clients above 0", repr(risk), "give for example 0.01")
+    each = smallest_k(computes, entries["conspiring"], clients, risk)
+    return {**{name: value for name, value in entries.items() if name not in goal}, "each": each}

@@ -30,7 +30,7 @@ from hubbub.roles import (
     settle_round,
     share_out,
 )
-from hubbub.securesum import Additive, Masks, PrivateKey, SuiteName, check_suite, clients_at_once
+from hubbub.securesum import Additive, Masks, PrivateKey, SuiteName, check_secure_sum, check_suite, clients_at_once
 from hubbub.settings import ONE_PROCESS
 from hubbub.statistics import warn_outside
 
@@ -86,6 +86,7 @@ class LocalEngine(Engine):
     _randomness: Randomness = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        check_secure_sum(self.secure_sum)
         object.__setattr__(self, "computes", self.scheme.computes)
         covered(self.tolerate, self.dropouts, self.colluding)
         whole("holds", self.holds, 1, "a client holds one sample at least")
@@ -268,7 +269,7 @@ class LocalEngine(Engine):
         """The same sum through the roles themselves, one client at a time, every share sealed."""
         keys = [PrivateKey.generate(suite) for _ in range(self.computes)]
         population = plan.population
-        study = Study(population, tuple(key.public() for key in keys), (plan,), scheme=self.scheme)
+        study = Study(population, tuple(key.public() for key in keys), (plan,), scheme=self.scheme.drawn("simulation"))
         held = [rows[start : start + self.holds] for start in range(0, rows.shape[0], self.holds)]
         absent = set(self.absent)
         samples = {f"client-{i}": sample for i, sample in enumerate(held) if i not in absent}

@@ -15,7 +15,7 @@ from hubbub.privacy import Population, covered
 from hubbub.protocols import Engine, Mechanism, Release, RoundSpec, SecureSum
 from hubbub.randomness import Randomness
 from hubbub.roles import RoundPlan, Turnout, check_turnout, decode_release, settle_round
-from hubbub.securesum import Additive, Masks
+from hubbub.securesum import Additive, Masks, check_secure_sum
 from hubbub.settings import ONE_CLUSTER
 from hubbub.statistics import warn_outside
 
@@ -57,6 +57,7 @@ class SparkEngine(Engine):
     _randomness: Randomness = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        check_secure_sum(self.secure_sum)
         object.__setattr__(self, "computes", self.scheme.computes)
         covered(self.tolerate, self.dropouts, self.colluding)
         if self.partitions is not None:

@@ -7,17 +7,21 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
-from hubbub.errors import HubbubError, InvalidInput, PerhapsReleased, RoundRefused
+from hubbub.errors import CannotCombine, HubbubError, InvalidInput, MalformedMessage, PerhapsReleased, RoundRefused
 from hubbub.privacy import Budget, Population, Release
 from hubbub.protocols import RoundSpec, SecureSum, Setting
 from hubbub.randomness import Randomness
 from hubbub.roles import ComputeSum, Study, combine_sums, decode_release, settle_round
 from hubbub.securesum import PublicKey
 from hubbub.service.client.client import RoundStatus, rounds_of
-from hubbub.service.wire.canonical import digest, hexed, read_json, sign_record, stamp
+from hubbub.service.client.draw import fetched_draw
+from hubbub.service.wire.canonical import digest, hexed, read_json, read_signed, sign_record, stamp
+from hubbub.service.wire.draw import CommitmentRecord, Draw, DrawRequestRecord, checked_request, drawn_study
 from hubbub.service.wire.endings import CloseRecord, SumRequestRecord
+from hubbub.service.wire.merkle import Tree
 from hubbub.service.wire.messages import decode_sum, token_digest, token_for
 from hubbub.service.wire.problems import Problem
 from hubbub.service.wire.records import (
@@ -70,6 +74,36 @@ class Analyst:
                 record = InvitationRecord(digest(self.study), position, clients)
                 url = f"{compute.url}/v1/studies/{self.study.id}/clients"
                 self.web.post(url, sign_record(record, self.key))
+
+    def draw(self, samples: Mapping[str, int]) -> None:
+        """Fix the list of these clients, who must all be invited, and let the Computes draw who serves whom.
+
+        Nothing happens where every client uses every Compute. The same call again goes on where it was interrupted.
+        """
+        if not self.study.secure_sum.undrawn:
+            return
+        signed = [self._ask(place, "commitment") for place in range(len(self.study.computes))]
+        values = tuple(read_signed(data, CommitmentRecord)[0].commitment for data in signed)
+        tree = Tree.over(samples)
+        request = DrawRequestRecord(digest(self.study), tree.root, len(samples), values)
+        asked = Draw(sign_record(request, self.key), tuple(signed))
+        checked_request(self.study, asked)
+        reveals = [self._ask(place, "draw", asked.encode()) for place in range(len(self.study.computes))]
+        draw = replace(asked, reveals=tuple(reveals)).encode()
+        drawn_study(self.study, draw)
+        self._everywhere("reveals", draw)
+
+    def _ask(self, place: int, path: str, body: bytes | None = None) -> bytes:
+        """What one Compute answers, to a body or without one."""
+        url = f"{self.study.computes[place].url}/v1/studies/{self.study.id}/{path}"
+        return (self.web.get(url) if body is None else self.web.post(url, body)).content
+
+    @cached_property
+    def drawn(self) -> StudyRecord:
+        """The study with the seed of its draw, asked for once; the study as it is where nothing is to be drawn."""
+        if not self.study.secure_sum.undrawn:
+            return self.study
+        return drawn_study(self.study, fetched_draw(self.study, self.web))
 
     def plan(self, number: int, spec: RoundSpec, fraction_bits: int | None = None) -> RoundRecord:
         """A round of this study, with grid and noise settled."""
@@ -163,15 +197,23 @@ class Analyst:
         RoundRefused where all Computes (or a quorum, where that is fewer) have signed their refusal, so that nothing is
         released and nothing will be; PerhapsReleased where one says that it refused and not enough have signed.
         """
-        role = record.checked(self.study)
+        role = record.checked(self.drawn)
         places = [place for place in range(len(self.study.computes)) if place not in without]
         needed = all(not role.secure_sum.enough(set(places) - {place}) for place in places)
         sums = [self._sum(record, place) for place in places] if needed else self._sums(record, role, places)
-        words, present = combine_sums(role, record.number, sums)
+        try:
+            words, present = combine_sums(role, record.number, sums)
+        except CannotCombine as error:
+            raise self._by_name(error) from None
         return decode_release(
             role.plan(record.number), words, present, secure_sum=role.secure_sum, setting=setting,
             sealed=role.keys[0].suite, randomness=randomness or Randomness.system(),
         )  # fmt: skip
+
+    def _by_name(self, error: CannotCombine) -> CannotCombine:
+        """The same with the names of those whose sums do not fit."""
+        names = ", ".join(self.study.computes[place].name for place in error.computes)
+        return CannotCombine(error.reason, f"{names}: {error}" if names else str(error), error.computes)
 
     def _sums(self, record: RoundRecord, role: Study, places: Sequence[int]) -> list[ComputeSum]:
         """The sums of those that answer, once they are enough and nobody else is about to release.
@@ -217,7 +259,7 @@ class Analyst:
             raise
 
     def _asked(self, record: RoundRecord, position: int, web: Web, wait_for: Collection[str]) -> ComputeSum:
-        compute, role = self.study.computes[position], record.checked(self.study)
+        compute, role = self.study.computes[position], record.checked(self.drawn)
         url = f"{compute.url}/v1/studies/{self.study.id}/rounds/{record.number}/sum"
         most = 8 * role.secure_sum.empty(role.plan(record.number).dimension).size + _SUM_HEAD
         if self.study.results == "public":
@@ -225,7 +267,13 @@ class Analyst:
         else:
             asked = SumRequestRecord(digest(self.study), digest(record), position, stamp(time.time()))
             body = web.post(url, sign_record(asked, self.key), wait_for=wait_for, most=most).content
-        return decode_sum(body, compute.verify_key)
+        try:
+            found = decode_sum(body, compute.verify_key)
+            if found.compute != position:
+                raise MalformedMessage(f"sum must be its own, got one of Compute {found.compute}; ask its operator")
+        except MalformedMessage as error:
+            raise CannotCombine("malformed", f"{compute.name} (Compute {position}): {error}", (position,)) from None
+        return found
 
     def _refusal(self, record: RoundRecord, said: str) -> RoundRefused | PerhapsReleased:
         """What the word of one Compute that it refused amounts to, once all have been asked for their signatures."""

@@ -22,8 +22,10 @@ from hubbub.protocols import SecureSum, Trust
 from hubbub.randomness import Randomness
 from hubbub.roles import Study, contribute
 from hubbub.securesum import Session, encode_report, join_reports, start_session
+from hubbub.service.client.draw import found_draw
 from hubbub.service.client.outbox import Identity, Outbox, Parcel
 from hubbub.service.wire.canonical import canonical, check_signature, digest, read_json
+from hubbub.service.wire.draw import drawn_study
 from hubbub.service.wire.fingerprints import analyst_fingerprint, compute_fingerprint
 from hubbub.service.wire.messages import ENROL, REPORT_TYPE, enrol_parts, token_for
 from hubbub.service.wire.problems import Problem, stated
@@ -33,6 +35,7 @@ from hubbub.service.wire.web import MOST_LIST, Unreachable, Web
 from hubbub.statistics import bounded_vectors
 
 _BRIEFLY = 5.0  # seconds that a Compute is waited for where others know the same
+_LOST = ("not-found", "closed", "round-refused")  # the round is not there, or not any more; it may be at others
 BATCH = 100
 """Reports in one request of `send_together`."""
 
@@ -76,17 +79,47 @@ class Client:
         """What the client signs with and seals in; kept in the outbox before it is used."""
         return self.outbox.identity(self.study.id, self.name, self.samples, self._start)
 
+    @property
+    def _serving(self) -> Sequence[int]:
+        """The places of the Computes that serve this client, in order."""
+        return self.drawn.secure_sum.recipients(self.name)
+
+    @property
+    def serving(self) -> tuple[ComputeRecord, ...]:
+        """The Computes that serve this client, once they are drawn."""
+        return tuple(self.study.computes[place] for place in self._serving)
+
     def _start(self) -> list[Session]:
         study, computes = digest(self.study), self.study.computes
-        return [start_session(compute.key, study, self.name, position) for position, compute in enumerate(computes)]
+        return [start_session(computes[place].key, study, self.name, place) for place in self._serving]
+
+    @property
+    def drawn(self) -> StudyRecord:
+        """The study with the seed of its draw, from the outbox; the study as it is where nothing is to be drawn."""
+        if not self.study.secure_sum.undrawn:
+            return self.study
+        if (draw := self.outbox.draw(self.study.id, self.name)) is None:
+            raise InvalidInput("draw must be checked before reports are made, got none; enrol first")
+        return drawn_study(self.study, draw)
+
+    def check_draw(self) -> None:
+        """See who serves this client, and that nobody could choose that; done once, and kept in the outbox.
+
+        The draw must be signed by all Computes, and the client must be on the list of names that it was made for.
+        """
+        if self.study.secure_sum.undrawn and self.outbox.draw(self.study.id, self.name) is None:
+            draw = found_draw(self.study, self.name, self.samples, self.web)
+            self.outbox.keep_draw(self.study.id, self.name, draw)
 
     def enrol(self, token: bytes) -> None:
-        """Bind this client's key and sessions to its name at every Compute, with its one-time token."""
+        """Bind this client's key and sessions to its name at every Compute that serves it, with its one-time token."""
+        self.check_draw()
         me = self.identity
         if self.outbox.enrolled(self.study.id, self.name):
             return
         key, study = me.key, digest(self.study)
-        for position, (compute, session) in enumerate(zip(self.study.computes, me.sessions, strict=True)):
+        for position, session in zip(self._serving, me.sessions, strict=True):
+            compute = self.study.computes[position]
             parts = enrol_parts(study, position, self.name, self.samples, key.public(), session.opening)
             content = {
                 "client": self.name, "samples": self.samples, "token": token_for(token, compute.verify_key).hex(),
@@ -110,7 +143,7 @@ class Client:
 
     def make(self, record: RoundRecord, rows: Floats) -> None:
         """Check the round, make the reports and store them; nothing is done where that has been done before."""
-        role, mark = record.checked(self.study), digest(record)
+        role, mark = record.checked(self.drawn), digest(record)
         if not self.outbox.parcels(self.study.id, self.name, record.number, mark):
             event = record.event(self.study)
             self._check_budget(event)
@@ -123,7 +156,8 @@ class Client:
         """Send what is stored for this round and not yet confirmed. Returns the number of samples.
 
         Computes in `without` (counted from 0) are not tried, as nobody is there. Where a round can do without some
-        Computes, as many may fail to answer; the same call again tries them again.
+        Computes, as many may fail to answer, or answer that the round has ended there; the same call again tries them
+        again. If one of these is on the agreed roster all the same, this client is left out, as whoever is missing.
         """
         away = list[Exception]()
         for parcel in self.unsent(record):
@@ -133,7 +167,7 @@ class Client:
                 _post(self.study, self.web, record, parcel.compute, [parcel.body])
             except (Unreachable, ReportRejected) as error:
                 away.append(error)
-                if isinstance(error, ReportRejected) and error.reason != "not-found":
+                if isinstance(error, ReportRejected) and error.reason not in _LOST:
                     raise
                 if len(away) > len(self.study.computes) - self.study.secure_sum.quorum:
                     raise
@@ -181,7 +215,9 @@ class Client:
         """One sealed report for every Compute that serves this client, of all samples together."""
         if rows.shape[0] != self.samples:
             raise invalid("rows", f"{self.samples}, as {self.name} was invited", rows.shape[0], "check the file")
-        sessions = [session.short() for session in self.identity.sessions]
+        sessions = {
+            place: session.short() for place, session in zip(self._serving, self.identity.sessions, strict=True)
+        }
         reports = contribute(role, record.number, self.name, rows, self.randomness, sessions=sessions)
         return [Parcel(report.compute, encode_report(report)) for report in reports]
 
@@ -322,6 +358,7 @@ def promise(study: StudyRecord) -> list[str]:
         "clients that the analyst controls count among those who collude; if more do, less is promised",
         f"this rests on trust that {study.secure_sum.trust().sentence}; if {beyond} conspire, a sample is covered by "
         "nothing but the noise stated above",
+        *([trust.proviso] if (trust := study.secure_sum.trust()).proviso else []),
         "this machine keeps its own account: it takes part in no round with which all its rounds would exceed that",
         f"the noisy sums are {_READERS[study.results]}",
         f"the study ends at {study.deadline}",
@@ -377,12 +414,20 @@ def what_leaves(record: RoundRecord, role: Study, rows: Floats) -> list[str]:
         f"before they leave, a share of {plan.noise.law(1).law} noise of standard deviation {sigma:.4g} (mechanism "
         f"{plan.mechanism.describe()['mechanism']}) is added to every number{together}; one sample's "
         f"numbers have a mean square of {float(np.mean(np.square(vectors))):.4g} beside {sigma**2:.4g} of the noise",
-        f"the result is split into {role.computes} shares, any {role.secure_sum.trust().conspiring} of which together "
-        f"tell nothing: {_sizes(role.secure_sum, plan.dimension)}, sealed with {role.keys[0].suite}",
+        f"the result is split into {_shares(role.secure_sum)}, any {role.secure_sum.trust().conspiring} of which "
+        f"together tell nothing: {_sizes(role.secure_sum, plan.dimension)}, sealed with {role.keys[0].suite}",
         *([] if plan.noise.law(1).shape is None else [often_none]),
         "the columns themselves are not sent, in no form",
         *([] if plan.mechanism.reservation is None else [plan.mechanism.reservation]),
     ]
+
+
+def _shares(scheme: SecureSum) -> str:
+    """How many shares there are, and for whom where that is not everybody."""
+    count = len(scheme.shard(np.zeros(1, dtype=np.uint64), "nobody", Randomness.system()))
+    if count == scheme.computes:
+        return f"{count} shares"
+    return f"{count} shares for {count} of the {scheme.computes} Computes, drawn by lot when all clients were invited"
 
 
 def _sizes(scheme: SecureSum, dimension: int) -> str:

@@ -32,6 +32,7 @@ CREATE TABLE IF NOT EXISTS parcels (study TEXT, client TEXT, number INTEGER, com
                                     PRIMARY KEY (study, client, number, compute));
 CREATE TABLE IF NOT EXISTS consents (study TEXT, client TEXT, analyst TEXT NOT NULL, computes TEXT NOT NULL,
                                      PRIMARY KEY (study, client));
+CREATE TABLE IF NOT EXISTS draws (study TEXT, client TEXT, draw BLOB NOT NULL, PRIMARY KEY (study, client));
 """
 
 
@@ -46,7 +47,7 @@ class Parcel:
 
 @dataclass(frozen=True)
 class Identity:
-    """What a client is known by: the key that it signs with, and a session with every Compute."""
+    """What a client is known by: the key that it signs with, and a session with every Compute that serves it."""
 
     key: SigningKey
     sessions: tuple[Session, ...]
@@ -116,6 +117,19 @@ class Outbox:
     def agreed(self, study: str, client: str) -> bool:
         """True where the data holder has agreed to this very study."""
         return bool(self._run("SELECT 1 FROM consents WHERE study = ? AND client = ?", (study, client)))
+
+    def keep_draw(self, study: str, client: str, draw: bytes) -> None:
+        """Remember the draw that decides who serves the client; refuses another one in its place."""
+        self._run("INSERT OR IGNORE INTO draws VALUES (?, ?, ?)", (study, client, draw), durable=True)
+        if self.draw(study, client) != draw:
+            raise InvalidInput(
+                f"draw must be the one that {client} has seen before, got another of the same study; do not take part"
+            )
+
+    def draw(self, study: str, client: str) -> bytes | None:
+        """The draw that was checked and kept, if there is one."""
+        rows = self._run("SELECT draw FROM draws WHERE study = ? AND client = ?", (study, client))
+        return bytes(rows[0][0]) if rows else None
 
     def enrolled(self, study: str, client: str) -> bool:
         """True where every Compute has confirmed the enrolment."""

@@ -61,7 +61,8 @@ class RoundView:
 def view(connection: Connection, study_id: str, number: int) -> RoundView:
     """The round as the store has it now."""
     study, row = db.find_study(connection, study_id), db.find_round(connection, study_id, number)
-    return RoundView(row, parsed_study(study.record), study.position, parsed_round(study.record, row.record)[1])
+    found, role = parsed_study(study.record, study.seed), parsed_round(study.record, row.record, study.seed)[1]
+    return RoundView(row, found, study.position, role)
 
 
 def close(node: Node, study_id: str, number: int, data: bytes, other: str | None = None) -> Receipt:
@@ -220,11 +221,14 @@ def too_few(node: Node, study_id: str, number: int) -> bool:
 
 
 def stored(node: Node, study_id: str, number: int) -> tuple[RoundView, dict[int, RosterRecord], dict[str, int]]:
-    """The round, the rosters that are here by Compute, and the samples of the clients held."""
+    """The round, the rosters that are here by Compute, and the samples of each client that may be on them."""
     with node.store.read() as connection:
         found = view(connection, study_id, number)
         rows = db.stored_rosters(connection, study_id, number)
-        samples = db.samples_of(connection, study_id, number)
+        if found.study.draws:  # the roster has clients of whom others hold the reports
+            samples = db.invited_samples(connection, study_id)
+        else:
+            samples = db.samples_of(connection, study_id, number)
     return found, {row.compute: read_signed(row.record, RosterRecord)[0] for row in rows}, samples
 
 
@@ -277,7 +281,16 @@ def _agree(node: Node, found: RoundView, rosters: Mapping[int, RosterRecord], sa
             return "closed"
         refuse(node, study_id, number, INCOMPLETE, INCOMPLETE_DETAIL)
         return "refused"
+    if strangers := set(roster) - set(samples):  # all Computes that serve a name can put it on their rosters
+        refuse(node, study_id, number, "unknown-client", _invented(found, min(strangers)))
+        return "refused"
     return sign(node, found, {place: rosters[place] for place in places}, roster, turnout_of(roster, samples))
+
+
+def _invented(found: RoundView, client: str) -> str:
+    """Who says that they hold a report of somebody who was never invited."""
+    names = ", ".join(found.study.computes[place].name for place in found.role.secure_sum.recipients(client))
+    return f"{names} signed rosters with a client who was not invited; ask their operators what happened"
 
 
 def sign(node: Node, found: RoundView, rosters: Mapping[int, RosterRecord], roster: Roster, turnout: Turnout) -> State:
@@ -435,7 +448,7 @@ def released_sum(node: Node, study_id: str, number: int) -> bytes:
         raise refusal(found.row)
     if found.row.state == "open":
         wait = max(1, min(30, round(found.row.deadline - node.clock())))
-        if held < found.least:
+        if held < found.least and not found.study.draws:
             raise Problem("not-enough-reports", f"reports must number at least {found.least}, got {held}", wait)
         raise Problem(
             "round-open", f"round must be closed first; {held} of {found.study.population.clients} are here", wait

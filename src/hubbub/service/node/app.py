@@ -24,7 +24,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hubbub.errors import HubbubError, MalformedMessage, whole
 from hubbub.securesum import OPENING_BYTES, split_reports
-from hubbub.service.node import agreement, answers, faults, matching, status
+from hubbub.service.node import agreement, answers, draw, faults, matching, status
 from hubbub.service.node import compute as node
 from hubbub.service.node.bodies import Bodies, Headers, header
 from hubbub.service.node.caretaker import Caretaker
@@ -38,6 +38,7 @@ from hubbub.service.node.rate import Buckets
 from hubbub.service.node.shared import Shared
 from hubbub.service.node.uploads import Outcome, Taken, Upload, accept_uploads
 from hubbub.service.wire.canonical import hexed, read_json
+from hubbub.service.wire.draw import most_draw
 from hubbub.service.wire.endings import MOST_AGREEMENT
 from hubbub.service.wire.messages import EVENT, JSON_TYPE, PROBLEM_TYPE, REPORT_TYPE, TOKEN_BYTES
 from hubbub.service.wire.problems import Problem
@@ -51,6 +52,7 @@ _LONG_THREADS = 2
 # What a body of each kind has at most, in bytes; none has more than the limit in the configuration.
 _MOST_STUDY, _MOST_INVITATION, _MOST_ROUND = 1_000_000, 4_000_000, 8_000_000
 _MOST_ENROLMENT, _MOST_CLOSE = 8_192, 4_096
+_MOST_DRAW = most_draw(1000)
 _MOST_NAME = 310  # of a client in a roster: 100 bytes, of which each two may be written as six
 
 
@@ -82,7 +84,7 @@ def create_app(this: Node, http: httpx.AsyncClient) -> ASGIApp:
     enrolments = Inbox[Enrolment, Receipt | Problem](partial(node.enrol, this))
     counts = Counts()
     overview = Shared(partial(_listed, status.overview, this, counts), "status")
-    face = Face(this, reports, enrolments, Caretaker(this, http), counts, buckets, bodies, overview)
+    face = Face(this, reports, enrolments, Caretaker(this, http, counts), counts, buckets, bodies, overview)
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -264,6 +266,32 @@ async def _invite(face: Face, request: Request) -> Response:
     return _receipt(await face.at_length(node.invite, face.node, study, data, _other(request)))
 
 
+async def _commitment(face: Face, request: Request) -> Response:
+    body = await asyncio.to_thread(draw.commitment, face.node, request.path_params["study"])
+    return Response(body, media_type=JSON_TYPE)
+
+
+async def _draw_in(face: Face, request: Request) -> Response:
+    data, study = await _body(face, request, _MOST_DRAW), request.path_params["study"]
+    body = await face.at_length(draw.reveal, face.node, study, data, _other(request))
+    return Response(body, media_type=JSON_TYPE)
+
+
+async def _reveals_in(face: Face, request: Request) -> Response:
+    data, study = await _body(face, request, _MOST_DRAW), request.path_params["study"]
+    return _receipt(await face.at_length(draw.finish, face.node, study, data, _other(request)))
+
+
+async def _draw(face: Face, request: Request) -> Response:
+    body = await asyncio.to_thread(draw.result, face.node, request.path_params["study"])
+    return Response(body, media_type=JSON_TYPE)
+
+
+async def _listing(face: Face, request: Request) -> Response:
+    client = check_client_name(request.query_params.get("client", ""))
+    return await face.at_length(_listed, draw.listed, face.node, request.path_params["study"], client)
+
+
 async def _enrol(face: Face, request: Request) -> Response:
     content = read_json(await _body(face, request, _MOST_ENROLMENT))
     fields = {"client", "samples", "token", "key", "opening", "signature"}
@@ -420,6 +448,11 @@ ROUTES: list[tuple[str, str, str, Any]] = [
     ("/v1/studies", "POST", "register", _register),
     (_STUDY, "GET", "study", _study),
     (f"{_STUDY}/clients", "POST", "invite", _invite),
+    (f"{_STUDY}/commitment", "GET", "commitment", _commitment),
+    (f"{_STUDY}/draw", "GET", "draw", _draw),
+    (f"{_STUDY}/draw", "POST", "draw-request", _draw_in),
+    (f"{_STUDY}/reveals", "POST", "reveals", _reveals_in),
+    (f"{_STUDY}/listing", "GET", "listing", _listing),
     (f"{_STUDY}/enrolments", "POST", "enrol", _enrol),
     (f"{_STUDY}/rounds", "GET", "rounds", _rounds),
     (f"{_STUDY}/rounds", "POST", "open", _open),

@@ -22,6 +22,7 @@ from hubbub.service.node.compute import Node
 from hubbub.service.node.health import Health, Place
 from hubbub.service.node.known import parsed_round, parsed_study
 from hubbub.service.node.log import log
+from hubbub.service.node.metrics import Counts
 from hubbub.service.node.peers import Differs, Peers, others
 from hubbub.service.node.tables import State
 from hubbub.service.wire.problems import Problem, one_line
@@ -37,8 +38,8 @@ Step = Callable[[int, ComputeRecord], Awaitable[None]]
 class Caretaker:
     """Takes every round to its end."""
 
-    def __init__(self, node: Node, http: httpx.AsyncClient) -> None:
-        self._node, self._peers = node, Peers(node, http)
+    def __init__(self, node: Node, http: httpx.AsyncClient, counts: Counts | None = None) -> None:
+        self._node, self._peers = node, Peers(node, http, counts or Counts())
         self.health = Health(node.store)
         self._poked = asyncio.Event()
         self._working: dict[Place, asyncio.Task[None]] = {}
@@ -116,7 +117,7 @@ class Caretaker:
     def _others(self, row: Row[Any]) -> list[Other]:
         """The study's other Computes; raises where study or round cannot be read."""
         study = status.study_row(self._node, row.study)
-        parsed_round(study.record, row.record)
+        parsed_round(study.record, row.record, study.seed)
         return others(parsed_study(study.record), study.position)
 
     async def _settle(self, row: Row[Any], computes: list[Other]) -> None:

@@ -19,6 +19,7 @@ from hubbub.privacy import fits
 from hubbub.securesum import PrivateKey, Session
 from hubbub.service.node import store as db
 from hubbub.service.node import tables
+from hubbub.service.node.commitments import DrawBox, add_commitment, list_fixed, not_drawn
 from hubbub.service.node.inbox import by_place
 from hubbub.service.node.known import EnrolledClient, Known, Registered, account, joined
 from hubbub.service.node.store import Store
@@ -74,6 +75,8 @@ class Limits:
     """In all studies of one analyst that are under way."""
     roster_bytes: int = 32_000_000
     """Of one roster, which travels in one piece."""
+    unfinished_draws: int = 3
+    """Of one analyst, for which this Compute has revealed its bytes and released no round since (node/draw.py)."""
     anyone: bool = False
     """Take any analyst's studies with any other Computes: for tests on one machine."""
 
@@ -89,6 +92,7 @@ class Node:
     clock: Callable[[], float] = time.time
     trust: TrustList = field(default_factory=TrustList, repr=False)
     vault: Vault = field(default_factory=Vault)
+    draws: DrawBox = field(default_factory=DrawBox, repr=False)
     known: Known = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -119,6 +123,8 @@ def register_study(node: Node, data: bytes, other: str | None = None) -> Receipt
         row = {"id": study.id, "record": data, "position": position, "registered": now}
         row |= {"analyst": study.analyst, "clients": study.population.clients, "deadline": _seconds(study.deadline)}
         connection.execute(insert(tables.studies).values(**row))
+        if study.draws:
+            add_commitment(connection, node.draws, node.keys.sign, study, position, event)
         db.write_audit(connection, now, "study-registered", study.id, event=event, other=other, title=study.title)
     return Receipt(event, study=study.id)
 
@@ -225,7 +231,12 @@ def _uninvited(
 
 
 def _check_invited(connection: Connection, study: StudyRecord, study_id: str, fresh: Collection[ClientRecord]) -> None:
-    """With these, no more clients and no more samples than the study was planned for."""
+    """With these, no more clients and no more samples than the study was planned for, and nobody after the draw."""
+    if fresh and study.draws and list_fixed(connection, study_id):
+        raise Problem(
+            "already-drawn",
+            f"clients must be invited before the draw, got {len(fresh)} new; invite them in a study of their own",
+        )
     totals = select(func.count(), func.coalesce(func.sum(tables.clients.c.samples), 0))
     clients, samples = connection.execute(totals.where(tables.clients.c.study == study_id)).one()
     for what, most, found in (
@@ -297,14 +308,27 @@ def _session(node: Node, study: Registered, enrolment: Enrolment) -> Session | P
     """The session that the client opened and signed, or what is wrong with it."""
     try:
         name = check_client_name(enrolment.client)
+        _check_served(study, name)
         parts = enrol_parts(study.digest, study.position, name, enrolment.samples, enrolment.key, enrolment.opening)
         if not verified(enrolment.key, enrolment.signature, ENROL, *parts):
             return Problem("bad-signature", "enrolment must be signed with the key that it brings; sign it again")
         return joined(enrolment.opening, node.keys.seal, study.digest, name, study.position)
+    except Problem as problem:
+        return problem
     except CannotOpen:
         return Problem("cannot-open", "session must be opened to this Compute's key; take it from the study")
     except InvalidInput as error:
         return Problem("invalid-record", str(error))
+
+
+def _check_served(study: Registered, client: str) -> None:
+    """Refuse a client that this Compute does not serve, or of whom that is not drawn yet."""
+    if not study.record.draws:
+        return
+    if study.record.secure_sum.undrawn:
+        raise not_drawn()
+    if study.position not in study.record.secure_sum.recipients(client):
+        raise Problem("wrong-recipient", f"client must be one that Compute {study.position} serves, got another")
 
 
 def _bound(invited: Row[Any] | None, known: Row[Any] | Enrolment | None, enrolment: Enrolment) -> Receipt | Problem:
@@ -346,6 +370,8 @@ def checked_round(node: Node, study_id: str, data: bytes) -> tuple[StudyRecord, 
     """A round that the study's analyst signed and that this Compute has no objection to."""
     study, position = known_study(node, study_id)
     node.trust.check_study(study, position)  # whom the operator no longer names opens no more rounds
+    if study.secure_sum.undrawn:
+        raise not_drawn()
     record, signature = read_signed(data, RoundRecord)
     check_analyst(study, record, signature)
     if record.checked(study).plan(record.number).dimension > node.limits.dimension:

@@ -11,6 +11,7 @@ from typing import Any
 
 from hubbub.errors import InvalidInput, invalid
 from hubbub.securesum import PrivateKey, SuiteName, check_suite
+from hubbub.service.node.commitments import DrawBox
 from hubbub.service.node.compute import Limits, Node, NodeKeys
 from hubbub.service.node.private_files import check_private, database_files, to_json, write_new
 from hubbub.service.node.store import Store
@@ -19,7 +20,7 @@ from hubbub.service.node.vault import Vault
 from hubbub.service.wire.canonical import hexed, text
 from hubbub.service.wire.signing import KEY_BYTES, SigningKey
 
-CONFIG, KEYS, ROUND_KEYS = "compute.toml", "keys.json", "round-keys"
+CONFIG, KEYS, ROUND_KEYS, DRAWS = "compute.toml", "keys.json", "round-keys", "draws"
 WITH_PARENT = "HUBBUB_WITH_PARENT"
 """Where the environment has this, a Compute ends when whoever started it does, however that ends."""
 
@@ -53,6 +54,7 @@ connections = {limits.connections}             # at the same time; those that wa
 connections_per_address = {limits.connections_per_address}  # not of `proxies`
 agreement_seconds = {limits.agreement_seconds}     # for the other Computes to answer at the end of a round
 missing_seconds = {limits.missing_seconds}         # of these, for one without which the others can agree
+unfinished_draws = {limits.unfinished_draws}           # of one analyst, revealed for, and no round released since
 simulation = {simulation}             # take studies without a budget: they protect nobody
 anyone = {anyone}                 # for tests: take the studies of any analyst, with any other Computes. Without
                                # it only those count that you name with: hubbub compute trust KEY
@@ -97,16 +99,23 @@ class Config:
     def _round_keys(self) -> Path:
         return self.round_keys or self.keys.parent / ROUND_KEYS
 
+    @property
+    def _draws(self) -> Path:
+        """What this Compute brings to draws, apart from the database."""
+        return self.keys.parent / DRAWS
+
     def node(self) -> Node:
         """The Compute, with its database open."""
         read_trust(self.trust)  # what cannot be read is said now, not when the first study comes
         trust = TrustList(self.trust, anyone=self.limits.anyone)
-        vault = Vault(self._round_keys)
-        return Node(self.name, Store(self.database), read_keys(self.keys), self.limits, trust=trust, vault=vault)
+        vault, draws = Vault(self._round_keys), DrawBox(self._draws)
+        keys, store = read_keys(self.keys), Store(self.database)
+        return Node(self.name, store, keys, self.limits, trust=trust, vault=vault, draws=draws)
 
     def check_private(self, config: Path) -> None:
         """Refuse to start with files that others can read or write."""
-        check_private([config, self.keys, self.trust, self._round_keys, *database_files(self.database)])
+        files = [config, self.keys, self.trust, self._round_keys, self._draws]
+        check_private([*files, *database_files(self.database)])
 
 
 def verify_with(authority: Path | None) -> ssl.SSLContext | bool:

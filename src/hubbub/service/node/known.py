@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -17,9 +17,11 @@ from hubbub.service.node import store as db
 from hubbub.service.node.store import Store
 from hubbub.service.wire.canonical import digest, read_signed
 from hubbub.service.wire.charges import event_from, event_text
+from hubbub.service.wire.merkle import Tree
 from hubbub.service.wire.records import RoundRecord, StudyRecord
 
 _MOST_CLIENTS, _MOST_ROUNDS, _MOST_STUDIES, _MOST_COUNTS = 100_000, 256, 256, 100_000
+_MOST_TREES = 4
 
 
 @dataclass(frozen=True)
@@ -32,16 +34,16 @@ class EnrolledClient:
 
 
 @lru_cache(maxsize=256)
-def parsed_study(data: bytes) -> StudyRecord:
-    """A study from the store, which was checked when it came."""
-    return read_signed(data, StudyRecord)[0]
+def parsed_study(data: bytes, seed: str | None = None) -> StudyRecord:
+    """A study from the store, which was checked when it came, with the seed that was drawn for it."""
+    return replace(read_signed(data, StudyRecord)[0], seed=seed or "")
 
 
 @lru_cache(maxsize=256)
-def parsed_round(study: bytes, data: bytes) -> tuple[RoundRecord, Study]:
+def parsed_round(study: bytes, data: bytes, seed: str | None = None) -> tuple[RoundRecord, Study]:
     """A round from the store, and what the roles work on."""
     record = read_signed(data, RoundRecord)[0]
-    return record, record.checked(parsed_study(study))
+    return record, record.checked(parsed_study(study, seed))
 
 
 def account(events: Sequence[Event], delta: float) -> float:
@@ -79,6 +81,7 @@ class Known:
     key: PrivateKey = field(repr=False)
     _studies: dict[str, Registered] = field(default_factory=dict, repr=False)
     _rounds: dict[tuple[str, int], Compute] = field(default_factory=dict, repr=False)
+    _trees: dict[str, Tree] = field(default_factory=dict, repr=False)
     _counts: dict[int, int] = field(default_factory=dict, repr=False)
     _clients: dict[str, dict[str, EnrolledClient]] = field(default_factory=dict, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
@@ -88,9 +91,10 @@ class Known:
         if (found := self._studies.get(study)) is None:
             with self.store.read() as connection:
                 row = db.find_study(connection, study)
-            record = parsed_study(row.record)
+            record = parsed_study(row.record, row.seed)
             found = Registered(record, digest(record), row.position)
-            self._keep(self._studies, {study: found}, _MOST_STUDIES)
+            if not record.secure_sum.undrawn:
+                self._keep(self._studies, {study: found}, _MOST_STUDIES)
         return found
 
     def round(self, study: str, number: int) -> Compute:
@@ -98,8 +102,16 @@ class Known:
         if (found := self._rounds.get((study, number))) is None:
             with self.store.read() as connection:
                 about, row = db.find_study(connection, study), db.find_round(connection, study, number)
-            found = Compute(parsed_round(about.record, row.record)[1], number, about.position, self.key)
+            found = Compute(parsed_round(about.record, row.record, about.seed)[1], number, about.position, self.key)
             self._keep(self._rounds, {(study, number): found}, _MOST_ROUNDS)
+        return found
+
+    def tree(self, study: str) -> Tree:
+        """The tree over the invited clients of a study whose list is fixed."""
+        if (found := self._trees.get(study)) is None:
+            with self.store.read() as connection:
+                found = Tree.over(db.invited_samples(connection, study))
+            self._keep(self._trees, {study: found}, _MOST_TREES)
         return found
 
     def reports(self, connection: Connection, row: Row[Any]) -> int:

@@ -25,6 +25,10 @@ _COMPUTE: Schema = {
     "name": "compute", "in": "query", "description": "Of this Compute only, by its place in the study.",
     "schema": {"type": "integer", "minimum": 0},
 }  # fmt: skip
+_CLIENT: Schema = {
+    "name": "client", "in": "query", "required": True, "description": "The client's name.",
+    "schema": {"type": "string"},
+}  # fmt: skip
 
 
 def _object(*required: str, **properties: Schema) -> Schema:
@@ -59,6 +63,9 @@ _ROUND = _object(
 _ROUNDS = _object(study=_TEXT, rounds={"type": "array", "items": _ROUND})
 _AGREEMENTS = _object(agreements={"type": "array", "items": _TEXT})
 _ROSTERS = _object(rosters={"type": "array", "items": _TEXT})
+_TEXTS = {"type": "array", "items": _TEXT}
+_DRAW = _object(request=_TEXT, commitments=_TEXTS, reveals=_TEXTS)
+_LISTING = _object(place=_WHOLE, hashes={"type": "array", "items": _HEX})
 _ENROLMENT = _object(client=_TEXT, samples=_WHOLE, token=_HEX, key=_HEX, opening=_HEX, signature=_HEX)
 _STATUS = _object(status=_TEXT)
 _BINARY: Schema = {"type": "string", "format": "binary"}
@@ -85,6 +92,24 @@ OPERATIONS = (
     Operation("post", "/v1/studies", "Register a study that its analyst signed.", (), **_SENT),
     Operation("get", _S, "The signed study.", (_STUDY,), answer=(JSON_TYPE, _SIGNED)),
     Operation("post", f"{_S}/clients", "Invite clients; signed by the analyst.", (_STUDY,), **_SENT),
+    Operation(
+        "get", f"{_S}/commitment", "This Compute's signed commitment to random bytes, for the draw of who serves whom.",
+        (_STUDY,), answer=(JSON_TYPE, _SIGNED),
+    ),
+    Operation("get", f"{_S}/draw", "All signed records of the draw.", (_STUDY,), answer=(JSON_TYPE, _DRAW)),
+    Operation(
+        "post", f"{_S}/draw",
+        "Fix the list of clients and all commitments; signed by the analyst. Answered with this Compute's reveal.",
+        (_STUDY,), {JSON_TYPE: _DRAW}, answer=(JSON_TYPE, _SIGNED),
+    ),
+    Operation(
+        "post", f"{_S}/reveals", "The draw with the reveals of all Computes.", (_STUDY,), {JSON_TYPE: _DRAW},
+        (200, 201), (JSON_TYPE, _RECEIPT),
+    ),
+    Operation(
+        "get", f"{_S}/listing", "The proof that a client is on the list that was fixed before the draw.",
+        (_STUDY, _CLIENT), answer=(JSON_TYPE, _LISTING),
+    ),
     Operation(
         "post", f"{_S}/enrolments", "Bind a client's key and session to its name with a one-time token.", (_STUDY,),
         {JSON_TYPE: _ENROLMENT}, (200, 201), (JSON_TYPE, _RECEIPT),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import httpx
 from sqlalchemy import Row
@@ -12,6 +14,7 @@ from sqlalchemy import Row
 from hubbub.errors import HubbubError, InvalidInput
 from hubbub.service.node import agreement, matching, quorum
 from hubbub.service.node.compute import Node, known_study, most_roster
+from hubbub.service.node.metrics import Counts
 from hubbub.service.wire.canonical import read_json
 from hubbub.service.wire.endings import MOST_AGREEMENT
 from hubbub.service.wire.messages import JSON_TYPE
@@ -21,6 +24,7 @@ from hubbub.service.wire.refusals import check_refusal
 from hubbub.service.wire.web import PLAIN, check_plain, too_long
 
 _HISTORY_SECONDS = 3.0
+T = TypeVar("T")
 
 
 class Differs(HubbubError):
@@ -41,6 +45,7 @@ class Peers:
 
     node: Node
     http: httpx.AsyncClient = field(repr=False)
+    counts: Counts = field(default_factory=Counts, repr=False)
 
     async def exchange(self, row: Row[Any], peer: ComputeRecord) -> None:
         """Give this Compute's signed roster, get the other's; pass the analyst's close on to one that missed it."""
@@ -53,7 +58,7 @@ class Peers:
                 raise
             await self._post(peer, f"{_round(row)}/close", row.close)
             theirs = await self._post(peer, f"{_round(row)}/rosters", own, most)
-        await asyncio.to_thread(agreement.receive_roster, self.node, row.study, row.number, theirs)
+        await self._received(partial(agreement.receive_roster, self.node, row.study, row.number, theirs))
 
     async def compare(self, row: Row[Any], peer: ComputeRecord, place: int) -> None:
         """Give this Compute's signed agreement, get all that the other holds; raises Differs where its own differs."""
@@ -63,7 +68,7 @@ class Peers:
         most = len(study.computes) * MOST_AGREEMENT
         reply = read_json(await self._post(peer, f"{_round(row)}/agreements", own, most))
         for data in _texts(reply, "agreements"):
-            match = await asyncio.to_thread(matching.receive_agreement, *here, data)
+            match = await self._received(partial(matching.receive_agreement, *here, data))
             if match == "differs" and matching.signer(data) == place:
                 raise Differs(await asyncio.to_thread(matching.differing, *here, data))
 
@@ -80,15 +85,14 @@ class Peers:
         signed = _texts(read_json(body), "agreements")
         if lacking := await asyncio.to_thread(quorum.lacking, *here, signed):
             await self.expose(row, peer, lacking)
-        await asyncio.to_thread(quorum.follow, *here, signed)
+        await self._received(partial(quorum.follow, *here, signed))
 
     async def expose(self, row: Row[Any], peer: ComputeRecord, places: list[int]) -> None:
         """Look among the rosters that the other holds for a second one of some Compute, which ends the round."""
         for place in places:
             for data in await self._rosters(peer, row.study, row.number, place):
-                await asyncio.to_thread(
-                    agreement.receive_roster, self.node, row.study, row.number, data, differing=True
-                )
+                found = self.node, row.study, row.number, data
+                await self._received(partial(agreement.receive_roster, *found, differing=True))
 
     async def history(self, peer: ComputeRecord, study_id: str, number: int, place: int) -> list[bytes]:
         """What the other holds that this Compute, at this place, has signed for a round; nothing if it is silent."""
@@ -108,6 +112,14 @@ class Peers:
         except (httpx.HTTPError, HubbubError, TimeoutError):
             return False
         return True
+
+    async def _received(self, take: Callable[[], T]) -> T:
+        """Take what another Compute has answered; what is refused counts as if it had been sent here."""
+        try:
+            return await asyncio.to_thread(take)
+        except Problem as problem:
+            self.counts.add(f"rejected:{problem.code}")
+            raise
 
     async def _rosters(self, peer: ComputeRecord, study_id: str, number: int, place: int) -> list[bytes]:
         path = f"/v1/studies/{study_id}/rosters?compute={place}&round={number}"

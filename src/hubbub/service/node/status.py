@@ -90,4 +90,5 @@ def _study(node: Node, connection: Any, row: Any) -> dict[str, Any]:
         "samples": study.population.n, "dropouts": study.population.dropouts, "colluders": study.population.colluders,
         "computes": [compute.name for compute in study.computes], "deadline": study.deadline,
         "enrolled": connection.execute(enrolled).scalar_one(), "budget": budget, "rounds": found,
+        "drawn": db.find_study(connection, row.id).seed is not None if study.draws else None,
     }  # fmt: skip

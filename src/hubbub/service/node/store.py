@@ -187,9 +187,14 @@ def audited(connection: Connection, row: Mapping[str, object]) -> bool:
 
 
 def find_study(connection: Connection, study: str, *, lock: bool = False) -> Row[Any]:
-    """The registered study, or the problem not-found. With `lock` nobody else has it so until the transaction ends."""
-    query = select(tables.studies).where(tables.studies.c.id == study)
-    row = connection.execute(query.with_for_update(key_share=True) if lock else query).one_or_none()
+    """The registered study with its drawn seed, or the problem not-found.
+
+    With `lock` nobody else has it so until the transaction ends.
+    """
+    both = tables.studies.outerjoin(tables.draws, tables.draws.c.study == tables.studies.c.id)
+    query = select(tables.studies, tables.draws.c.seed).select_from(both).where(tables.studies.c.id == study)
+    locked = query.with_for_update(key_share=True, of=tables.studies)
+    row = connection.execute(locked if lock else query).one_or_none()
     if row is None:
         raise Problem("not-found", f"study must be registered here, got study={study[:64]}; register it first")
     return row
@@ -287,6 +292,12 @@ def samples_of(connection: Connection, study: str, number: int) -> dict[str, int
     columns = select(tables.reports.c.client, tables.reports.c.samples)
     rows = connection.execute(columns.where(_held(study, number)))
     return {row.client: row.samples for row in rows}
+
+
+def invited_samples(connection: Connection, study: str) -> dict[str, int]:
+    """How many samples each client holds who is invited."""
+    query = select(tables.clients.c.client, tables.clients.c.samples).where(tables.clients.c.study == study)
+    return {row.client: row.samples for row in connection.execute(query)}
 
 
 def stream_reports(connection: Connection, study: str, number: int, size: int) -> Iterator[Sequence[Row[Any]]]:

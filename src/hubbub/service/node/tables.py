@@ -77,6 +77,17 @@ clients = Table(
     ForeignKeyConstraint(["study"], ["studies.id"]),
 )  # fmt: skip
 
+draws = Table(  # of studies whose clients use a few of the Computes each
+    "draws", metadata,
+    Column("study", String(64), primary_key=True),
+    Column("commitment", LargeBinary, nullable=False),  # signed
+    Column("request", LargeBinary),  # the digest of the analyst's request: the list is fixed from then on
+    Column("reveal", LargeBinary),  # signed
+    Column("draw", LargeBinary),  # all signed records, once every Compute has revealed
+    Column("seed", String(64)),  # that follows from them
+    ForeignKeyConstraint(["study"], ["studies.id"]),
+)  # fmt: skip
+
 rosters = Table(
     "rosters", metadata,
     Column("study", String(64), primary_key=True),

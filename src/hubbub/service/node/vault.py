@@ -125,7 +125,7 @@ def _write(folder: Path, name: str, key: bytes) -> None:
     finally:
         os.close(descriptor)
     path.rename(folder / name)
-    _settle(folder)
+    settle(folder)
 
 
 def _erase(path: Path) -> None:
@@ -140,11 +140,11 @@ def _erase(path: Path) -> None:
         os.close(descriptor)
     faults.point("after:key-zeroed")
     path.unlink()
-    _settle(path.parent)
+    settle(path.parent)
 
 
-def _settle(folder: Path) -> None:
-    """The names in a folder are on disk when it is."""
+def settle(folder: Path) -> None:
+    """The names in a folder are on disk when this returns."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -55,7 +55,7 @@ def decode_sum(data: bytes, verify_key: bytes) -> ComputeSum:
         raise MalformedMessage("sum must be signed by its Compute, got another signature; ask the Compute again")
     label, study, number, compute, roster, *counts, words = unpack(body, 7 if early else 8)
     sizes = (len(study), len(number), len(compute), len(roster), *map(len, counts))
-    if label != (EARLY_SUM if early else SUM) or sizes != (32, 4, 2, 32, 4, 4)[: len(sizes)]:
+    if label != (EARLY_SUM if early else SUM) or sizes != (32, 4, 2, 32, 4, 4)[: len(sizes)] or len(words) % 8:
         raise MalformedMessage("sum has a part of the wrong length; update hubbub")
     turnout = Turnout(int.from_bytes(counts[0], "big"), int.from_bytes(counts[-1], "big"))
     return ComputeSum(

@@ -41,6 +41,8 @@ KINDS: dict[str, Kind] = {
     "second-roster": Kind(409, "A Compute has signed two rosters for one round"),
     "rolled-back": Kind(409, "This Compute's database is older than what it has signed"),
     "not-refused": Kind(409, "The round is released, not refused"),
+    "not-drawn": Kind(409, "The Computes of each client are not drawn yet", retry=True),
+    "already-drawn": Kind(409, "The list of clients is fixed since the draw"),
     "closed": Kind(410, "The round takes no more reports"),
     "round-refused": Kind(410, "The round was refused; nothing is released"),
     "too-large": Kind(413, "The body is too large"),

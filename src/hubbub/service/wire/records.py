@@ -98,6 +98,8 @@ class StudyRecord:
     """How sums are kept secret, as the secure sum describes itself; additive sharing among all Computes by default."""
     noise: str = "gaussian"
     """The law of the noise by the name of its mechanism; how much of it follows from budget, clients and analysis."""
+    seed: str = field(default="", compare=False)
+    """What the Computes have drawn together, where the scheme asks for it (draw.py); no part of the signed record."""
 
     def __post_init__(self) -> None:
         text("title", self.title, 200)
@@ -167,11 +169,16 @@ class StudyRecord:
 
     def check_current(self) -> None:
         """Refuse to take part in a study that cannot run on live nodes; `EarlyStudyRecord` refuses every one."""
-        if type(self.secure_sum).recipients is not SecureSum.recipients:
+        if self.draws and not SECURE_SUMS.read(self.scheme).undrawn:
             raise invalid(
-                "scheme", "one in which every client sends to every Compute, on live nodes",
-                repr(self.scheme.get("scheme"))[:40], "use additive, replicated or shamir",
+                "seed", "drawn by the Computes after the list of clients is fixed, on live nodes",
+                repr(self.scheme.get("seed"))[:40], "leave it out: a seed must be drawn, not chosen",
             )  # fmt: skip
+
+    @property
+    def draws(self) -> bool:
+        """True where each client uses a few of the Computes only, who are drawn after the list of clients is fixed."""
+        return type(self.secure_sum).recipients is not SecureSum.recipients
 
     @property
     def id(self) -> str:
@@ -180,8 +187,9 @@ class StudyRecord:
 
     @cached_property
     def secure_sum(self) -> SecureSum:
-        """How sums are kept secret; InvalidInput where the scheme is not installed here."""
-        return SECURE_SUMS.read(self.scheme)
+        """How sums are kept secret, with the drawn seed if there is one; InvalidInput if it is not installed here."""
+        found = SECURE_SUMS.read(self.scheme)
+        return found.drawn(self.seed) if self.seed else found
 
     @property
     def keys(self) -> tuple[PublicKey, ...]:
