@@ -1,7 +1,7 @@
 # Short names for everything one does with hubbub. Needs Python 3.11+, pip and make.
 PYTHON ?= python3
 BIN := .venv/bin
-ALL_EXTRAS := service,postgresql,spark,vi,experiments,dev
+ALL_EXTRAS := service,postgresql,spark,vi,experiments,real,dev
 
 .PHONY: demo test test-all test-fast lint format bench setup packages clean
 

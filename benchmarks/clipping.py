@@ -1,22 +1,23 @@
-"""What clipping the target takes from the coefficients, beside what it takes from normal data.
+"""What clipping the target takes from the coefficients in the first sums, beside what it takes from normal data.
 
     python benchmarks/clipping.py
 
 Without any noise and with exact centres and scales: rows in the ball that the default method would choose at this
 epsilon, then y clipped. `left` is the part of the prediction that remains, `normal` what a normal target of the same
-clipped mean square would keep, `share` the ratio of the two losses (where clipping matters at all). The posterior puts
-back a share between 0 and 1 (docs/decisions/0008).
+clipped mean square would keep, `share` the ratio of the two losses (where clipping matters at all). Of a normal
+target's loss the first look puts back `TUNING.clipping_counts` (docs/decisions/0008). Residuals, which the last round
+clips, tell by their counts what is left.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from hubbub.analyses.linear.auto import choose_ball, weights
+from hubbub.analyses.linear.auto import choose_ball, together, weights
 from hubbub.analyses.linear.released import clipped_target
 from hubbub.arrays import Floats
 from hubbub.experiments import coverage, fig2, others
-from hubbub.privacy import Budget, shared_multipliers
+from hubbub.privacy import Budget, GaussianMechanism, shared_multipliers
 
 EPSILONS = (1.0, 3.0, 10.0)
 MATTERS = 0.01  # a smaller loss of a normal target is not shown
@@ -26,7 +27,8 @@ def loss(data: Floats, epsilon: float, delta: float) -> tuple[float, float, floa
     """The bound of y, and what is left of the prediction, in fact and for a normal target."""
     z = (data - data.mean(axis=0)) / data.std(axis=0)
     n, columns = z.shape
-    ball = choose_ball(n, columns, shared_multipliers(Budget(epsilon, delta), weights())[1])
+    _, *rounds = map(GaussianMechanism, shared_multipliers(Budget(epsilon, delta), weights()))
+    ball = choose_ball(n, columns, together(*rounds, columns))
     assert ball.y is not None
     u = np.hstack([np.ones((n, 1)), z])
     u *= np.minimum(1.0, ball.radius / np.linalg.norm(u[:, :-1], axis=1, keepdims=True))

@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 from hubbub.analyses.driver import run
-from hubbub.analyses.linear.auto import LinearRegression
+from hubbub.analyses.linear.auto import LABELS, LinearRegression
 from hubbub.analyses.linear.projected import PlainRegression, ProjectedRegression
 from hubbub.experiments.given_noise import GivenNoise, numbered_columns
 from hubbub.privacy import Budget
@@ -14,6 +14,10 @@ BUDGET = Budget(1.0, 1e-5)
 def fit_auto(rows, bound, multipliers, engine, *, intercept=True, norm=None, ledger=None):
     names, y, x = numbered_columns(bound)
     analysis = LinearRegression(names, "y", y, () if norm is not None else x, norm, intercept)
+    multipliers = (
+        *multipliers,
+        *multipliers[-1:] * (len(LABELS) - len(multipliers)),
+    )  # the last one for further rounds
     result = run(analysis, rows, engine, BUDGET, ledger, mechanism=GivenNoise(multipliers))
     return SimpleNamespace(released=result.release.released, rounds=result.privacy.rounds)
 

@@ -6,7 +6,17 @@ import numpy as np
 import pytest
 
 from hubbub.errors import InvalidInput
-from hubbub.statistics.preparation import clip, constant, prepare, scale, shift, shorten
+from hubbub.statistics.preparation import (
+    check_steps,
+    clip,
+    constant,
+    prepare,
+    repeat,
+    residual,
+    scale,
+    shift,
+    shorten,
+)
 
 ROWS = np.array([[3.0, 4.0, 10.0], [0.3, 0.4, -1.0]])
 
@@ -45,3 +55,40 @@ def test_steps_that_do_not_fit_are_refused(steps):
 def test_dividing_by_zero_is_refused_whatever_the_rows():
     with pytest.raises(InvalidInput, match="step must be one of .* got step=.*'scale'"):
         prepare(ROWS, [scale([0.0, 1.0, 1.0])])
+
+
+def test_a_residual_is_what_the_other_columns_leave_of_the_last():
+    rows, _ = prepare(ROWS, [constant(), residual([1.0, 2.0, -1.0]), scale([1.0, 1.0, 1.0, 2.0]), repeat()])
+    np.testing.assert_allclose(rows, [[1, 3.0, 4.0, 3.5, 3.5], [1, 0.3, 0.4, -1.1, -1.1]])
+    assert ROWS.shape == (2, 3)
+
+
+def test_residuals_of_wild_rows_are_numbers():
+    rows = np.array([[1e300, -1e300, 1e300], [1.0, np.nan, 2.0]])
+    found, wrong = prepare(rows, [residual([1e300, 1e300]), repeat()])
+    assert np.isfinite(found).all()
+    assert wrong is not None
+    assert wrong.tolist() == [False, True]
+
+
+def test_steps_that_add_columns_are_counted():
+    steps = [constant(), residual([1.0, 2.0]), repeat()]
+    check_steps(steps, 4)  # of two columns
+    for columns in (3, 5):
+        with pytest.raises(InvalidInput):
+            check_steps(steps, columns)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        {"step": "residual"}, {"step": "residual", "of": [1.0]}, {"step": "residual", "of": [1.0, 2.0, 3.0]},
+        {"step": "residual", "of": 1.0}, {"step": "residual", "of": ["a", "b"]}, {"step": "residual", "of": None},
+        {"step": "residual", "of": [float("nan"), 1.0]}, {"step": "residual", "of": [float("inf"), 1.0]},
+        {"step": "residual", "of": [[1.0, 2.0]]}, {"step": "Repeat"}, "repeat",
+    ],
+)  # fmt: skip
+def test_a_residual_step_of_other_coefficients_is_refused_whatever_the_rows(step):
+    for rows in (ROWS, np.zeros((0, 3))):
+        with pytest.raises(InvalidInput, match="step must be one of .*residual, repeat"):
+            prepare(rows, [step])

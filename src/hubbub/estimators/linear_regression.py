@@ -51,7 +51,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
     x_norm : public bound of a row's Euclidean length, in place of x_bound, for columns of one kind (unit rows, say).
     fit_intercept : "auto" is True for the method "auto" (which then centres columns privately, too) and False for
         the others, which take columns and target to be centred.
-    method : "auto" estimates where columns lie and how widely, then sums standardised rows in a ball (two rounds);
+    method : "auto" estimates where columns lie and how widely, then sums standardised rows in a ball, then those
+        rows with residuals in place of y (three rounds);
         "projected" is the paper's Algorithm 2 (two rounds); "plain" clips to the bounds (one round).
     posterior : for the method "auto" "noise-aware" (default; sampled, counts all the noise) or "shrinkage" (closed
         form, approximate); for the others "regularised" (default, a ridge from the noise level) or "plugin" (the

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hubbub.errors import InvalidInput, invalid
-from hubbub.experiments import coverage, dpvi, efficiency, fig1b, fig2, fig3, mechanisms, others, table1
+from hubbub.experiments import adassp, coverage, dpvi, efficiency, fig1b, fig2, fig3, mechanisms, others, real, table1
 from hubbub.experiments.modes import Mode
 from hubbub.experiments.outcome import Outcome
+from hubbub.experiments.real_sets import Half
 from hubbub.experiments.runner import Cell, run_cells
 
 EXPERIMENTS = {
@@ -25,10 +26,14 @@ EXPERIMENTS = {
     "others": others,
     "mechanisms": mechanisms,
     "dpvi": dpvi,
+    "adassp": adassp,
+    "real": real,
 }
 OF_THE_PAPER = ("fig1b", "fig2", "fig3", "table1", "efficiency")
 DEPENDS_ON_MODE = ("fig2", "fig3")
 DATA_VARIABLE = "HUBBUB_DATA"
+FOLDERS = {"fig3": ("gdsc", "drug-sensitivity files"), "adassp": ("adassp", "files energy.txt and housing.txt")}
+"""Experiments whose data comes in no package: the subfolder where it may stand, and what it is."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +46,7 @@ class Settings:
     jobs: int | None = None
     mode: Mode = "sound"
     data: Path | None = None
+    sets: Half = "choosing"
 
     def __post_init__(self) -> None:
         if self.repeats is not None and self.repeats < 1:
@@ -56,9 +62,14 @@ def plan(name: str, settings: Settings) -> tuple[list[Cell], int]:
     experiment = EXPERIMENTS[name]
     repeats = settings.repeats or experiment.DEFAULT_REPEATS
     mode = mode_of(name, settings)
-    if name == "fig3":
-        return fig3.cells(mode, settings.seed, repeats, data_folder(settings)), repeats
-    return experiment.cells(mode, settings.seed, repeats), repeats
+    return experiment.cells(mode, settings.seed, repeats, *_more(name, settings)), repeats
+
+
+def _more(name: str, settings: Settings) -> tuple[Path | Half, ...]:
+    """What some experiments are told beyond mode, seed and repeats: where their data is, or which half of it to use."""
+    if name in FOLDERS:
+        return (data_folder(settings, *FOLDERS[name]),)
+    return (settings.sets,) if name == "real" else ()
 
 
 def mode_of(name: str, settings: Settings) -> Mode:
@@ -66,16 +77,14 @@ def mode_of(name: str, settings: Settings) -> Mode:
     return settings.mode if name in DEPENDS_ON_MODE else "sound"
 
 
-def data_folder(settings: Settings) -> Path:
-    """--data, or the variable HUBBUB_DATA (itself, or its subfolder gdsc)."""
+def data_folder(settings: Settings, subfolder: str, what: str) -> Path:
+    """--data, or the variable HUBBUB_DATA (itself, or its subfolder of that name)."""
     if settings.data is not None:
         return settings.data
     named = os.environ.get(DATA_VARIABLE)
     if not named:
-        raise InvalidInput(
-            f"data must name the folder of the drug-sensitivity files, got none; give --data DIR or set {DATA_VARIABLE}"
-        )
-    return Path(named) / "gdsc" if (Path(named) / "gdsc").is_dir() else Path(named)
+        raise InvalidInput(f"data must name the folder of the {what}, got none; give --data DIR or set {DATA_VARIABLE}")
+    return Path(named) / subfolder if (Path(named) / subfolder).is_dir() else Path(named)
 
 
 def run(name: str, settings: Settings, tick: Callable[[int], object] = lambda _: None) -> Outcome:

@@ -15,7 +15,7 @@ from hubbub.estimators.linear_regression import PrivateLinearRegression
 from hubbub.experiments import datasets
 from hubbub.experiments.datasets import BOUND
 from hubbub.experiments.modes import Mode
-from hubbub.experiments.outcome import Claim, Outcome
+from hubbub.experiments.outcome import Claim, Outcome, claim_everywhere
 from hubbub.experiments.runner import Cell, Row, seed_of
 from hubbub.privacy import Budget
 
@@ -238,7 +238,7 @@ def predict(
     if method == "mean":
         return np.full(X.shape[0], train[:, -1].mean()), None
     if method == "non-private":
-        return _least_squares(train, X)
+        return least_squares(train, X)
     engine = LocalEngine(computes=3, seed=seed_of(label, method, budget.epsilon))
     if method == "hubbub":
         model = PrivateLinearRegression(budget, x_bound=other.x, y_bound=other.y, engine=engine)
@@ -247,7 +247,8 @@ def predict(
     return _projected(train, X, other, budget, engine), None
 
 
-def _least_squares(train: Floats, X: Floats) -> tuple[Floats, Floats]:
+def least_squares(train: Floats, X: Floats) -> tuple[Floats, Floats]:
+    """Non-private predictions for X, and 90 % intervals of a normal residual about them; the target comes last."""
     from sklearn.linear_model import LinearRegression
 
     model = LinearRegression().fit(train[:, :-1], train[:, -1])
@@ -308,32 +309,25 @@ def claims(rows: list[Row]) -> list[Claim]:
     useful = {name: at_one[name, "hubbub"]["median"] / at_one[name, "mean"]["median"] for name in names}
     held = {f"{r['dataset']} at {r['epsilon']:g}": r["coverage"] for r in rows if r["method"] == "hubbub"}
     return [
-        _claim(
+        claim_everywhere(
             "(ours) hubbub is within 10 % of the non-private error at epsilon = 1",
             f"median ratio {np.median(list(near.values())):.2f}; at most 1.1 on",
             "sets",
             {name: (ratio <= 1.1, f"{ratio:.2f}") for name, ratio in near.items()},
         ),
-        _claim(
+        claim_everywhere(
             "(ours) hubbub is better than predicting the mean at epsilon = 1",
             "below it on",
             "sets",
             {name: (ratio < 1.0, f"{ratio:.2f} times its error") for name, ratio in useful.items()},
         ),
-        _claim(
+        claim_everywhere(
             "(ours) 90 % predictive intervals hold between 85 and 95 % of held-out rows",
             f"from {min(held.values()):.0%} to {max(held.values()):.0%}; within at",
             "points",
             {place: (0.85 <= share <= 0.95, f"{share:.1%}") for place, share in held.items()},
         ),
     ]
-
-
-def _claim(claim: str, measured: str, what: str, places: dict[str, tuple[bool, str]]) -> Claim:
-    """Holds where all places do; those that do not are listed."""
-    failed = [f"{place} ({value})" for place, (good, value) in places.items() if not good]
-    text = f"{measured} {len(places) - len(failed)} of {len(places)} {what}"
-    return Claim(claim, f"{text}; not {', '.join(failed)}" if failed else text, not failed)
 
 
 ABOUT = (

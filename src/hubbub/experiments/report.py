@@ -26,6 +26,8 @@ TITLES = {
     "coverage": "Do 90 % intervals cover 90 %?",
     "others": "Other data sets",
     "mechanisms": "Laws of noise side by side",
+    "adassp": "The table of Wang 2018",
+    "real": "Data sets that ship with packages",
 }
 
 _STYLE = """
@@ -69,8 +71,8 @@ def stored_results(folder: Path) -> list[Outcome]:
     """The results that earlier runs left in the folder, in the order of the paper."""
     found = []
     for experiment in TITLES:
-        for mode in MODES:
-            path = folder / f"{experiment if mode == 'sound' else f'{experiment}_{mode}'}.json"
+        for ending in ("", *(f"_{mode}" for mode in MODES if mode != "sound"), "_reported"):
+            path = folder / f"{experiment}{ending}.json"
             if path.is_file():
                 found.append(Outcome.from_dict(json.loads(path.read_text())))
     return found
@@ -108,7 +110,12 @@ def _spent_table() -> str:
 
 
 def _name(result: Outcome) -> str:
-    return result.experiment if result.mode == "sound" else f"{result.experiment}, as {result.mode}"
+    return result.experiment + _which(result)
+
+
+def _which(result: Outcome) -> str:
+    """How it was computed and on which half of the data sets, where there is a choice."""
+    return ("" if result.mode == "sound" else f", as {result.mode}") + (f", {result.sets}" if result.sets else "")
 
 
 def _section(folder: Path, result: Outcome) -> str:
@@ -118,7 +125,7 @@ def _section(folder: Path, result: Outcome) -> str:
     warning = ""
     if any(row.get("guarantee") is False for row in result.rows):
         warning = "<p class='warning'>Not every point is a valid guarantee; those marked with a cross are not.</p>"
-    title = TITLES[result.experiment] + ("" if result.mode == "sound" else f" (as {result.mode})")
+    title = TITLES[result.experiment] + _which(result)
     return (
         f"<h2>{html.escape(title)}</h2><p>{html.escape(result.about)}</p>{warning}{svg}"
         f"<details><summary>The numbers ({len(result.rows)} rows)</summary>{_table(result.rows)}</details>"

@@ -24,6 +24,11 @@ STYLES = {
     "gaussian": ("tab:orange", "-", "s"),
     "discrete-gaussian": ("tab:green", "--", "D"),
     "discrete-laplace": ("tab:purple", "-", "o"),
+    "trivial": ("tab:gray", ":", ""),
+    "AdaSSP": ("tab:orange", "-", "s"),
+    "shrinkage": ("tab:purple", "-", "o"),
+    "default": ("tab:green", "-", "D"),
+    "published": ("tab:red", "", "x"),
 }
 SELECTED = ("NP", "proj TA", "proj DDP", "hubbub")
 
@@ -195,6 +200,41 @@ def others(rows: Sequence[Row], banner: str | None) -> Figure:
     last.legend(fontsize=6, ncols=2, loc="lower right")
     for axes in panels[len(names) + 1 :]:
         axes.remove()
+    _finish(figure, banner)
+    return figure
+
+
+def adassp(rows: Sequence[Row], banner: str | None) -> Figure:
+    """One panel per data set: mean squared error against epsilon, the published ones as crosses."""
+    names = list(dict.fromkeys(row["dataset"] for row in rows))
+    figure = Figure(figsize=(3.2 * len(names), 3.6), layout="constrained")
+    for axes, name in zip(np.atleast_1d(figure.subplots(1, len(names))), names, strict=True):
+        part = [row for row in rows if row["dataset"] == name]
+        _lines(axes, part, "mse", "low", "high")
+        trivial = max(row["mse"] for row in part if row["method"] == "trivial")
+        axes.set(xscale="log", xlabel="epsilon", ylabel="mean squared error", title=name, ylim=(0, 1.3 * trivial))
+    _finish(figure, banner)
+    return figure
+
+
+def real(rows: Sequence[Row], banner: str | None) -> Figure:
+    """Against epsilon, a line per data set: error over least squares, and coverage of both kinds of intervals."""
+    figure = Figure(figsize=(12, 4.2), layout="constrained")
+    panels = (
+        ("over_ols", "error over that of least squares", None),
+        ("coverage", "coverage of predictions", (0.85, 0.95)),
+        ("coefficients", "coverage of coefficients", (0.88, 0.92)),
+    )
+    for axes, (key, title, band) in zip(figure.subplots(1, 3), panels, strict=True):
+        for name in dict.fromkeys(row["dataset"] for row in rows):
+            part = [row for row in rows if row["dataset"] == name]
+            axes.plot([row["epsilon"] for row in part], [row[key] for row in part], color="tab:gray", lw=0.7)
+        epsilons = sorted({row["epsilon"] for row in rows})
+        medians = [np.median([row[key] for row in rows if row["epsilon"] == epsilon]) for epsilon in epsilons]
+        axes.plot(epsilons, medians, color="tab:green", marker="D", ms=4, label="median over the sets")
+        if band:
+            axes.axhspan(*band, color="grey", alpha=0.25)
+        axes.set(xscale="log", xlabel="epsilon", title=title)
     _finish(figure, banner)
     return figure
 

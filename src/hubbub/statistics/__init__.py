@@ -3,6 +3,7 @@
 from hubbub.statistics.bounds import Ball, Box, Formula
 from hubbub.statistics.clipped import Clipped, Program, install
 from hubbub.statistics.counts import Count, OneHot
+from hubbub.statistics.distances import Distances
 from hubbub.statistics.domain import bounded_vectors, warn_outside
 from hubbub.statistics.histogram import ColumnHistogram
 from hubbub.statistics.moments import MeanAndSquare, Means, SecondMoments
@@ -18,6 +19,7 @@ __all__ = [
     "Clipped",
     "ColumnHistogram",
     "Count",
+    "Distances",
     "Formula",
     "Gram",
     "MeanAndSquare",

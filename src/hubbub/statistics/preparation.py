@@ -45,6 +45,16 @@ def constant() -> dict[str, object]:
     return {"step": "constant"}
 
 
+def residual(of: Floats) -> dict[str, object]:
+    """The last column less what the others make of it, with these coefficients."""
+    return {"step": "residual", "of": np.asarray(of, dtype=float).tolist()}
+
+
+def repeat() -> dict[str, object]:
+    """The last column once more, at the end."""
+    return {"step": "repeat"}
+
+
 def prepare(rows: Floats, steps: Steps) -> tuple[Floats, NDArray[np.bool_] | None]:
     """The rows after all steps, and which of them were not finite (None where all were), whose numbers mean nothing.
 
@@ -71,7 +81,7 @@ def prepare(rows: Floats, steps: Steps) -> tuple[Floats, NDArray[np.bool_] | Non
 
 def check_steps(steps: Steps, columns: int) -> None:
     """Refuse steps that no row could take, or that do not end with so many columns."""
-    added = [step for step in steps if isinstance(step, Mapping) and step.get("step") == "constant"]
+    added = [step for step in steps if isinstance(step, Mapping) and step.get("step") in ("constant", "repeat")]
     prepare(np.zeros((1, columns - len(added))), steps)
 
 
@@ -99,10 +109,17 @@ def _clip(rows: Floats, step: Mapping[str, Any]) -> Floats:
     return np.clip(rows, -limit, limit)
 
 
+def _residual(rows: Floats, step: Mapping[str, Any]) -> Floats:
+    explained = rows[:, :-1] @ _per_column(rows[:, :-1], step["of"])
+    return np.hstack([rows[:, :-1], rows[:, -1:] - explained[:, None]])
+
+
 _STEPS: dict[str, Callable[[Floats, Mapping[str, Any]], Floats]] = {
     "shift": lambda rows, step: rows - _per_column(rows, step["by"]),
     "clip": _clip,
     "shorten": _shorten,
     "scale": lambda rows, step: rows / _positive(_per_column(rows, step["by"])),
+    "residual": _residual,
+    "repeat": lambda rows, _: np.hstack([rows, rows[:, -1:]]),
     "constant": lambda rows, _: np.hstack([np.ones((rows.shape[0], 1)), rows]),
 }

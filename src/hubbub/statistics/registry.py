@@ -13,6 +13,7 @@ from hubbub.registry import Builder, Registry
 from hubbub.statistics.bounds import Ball, Box, positive
 from hubbub.statistics.clipped import KIND, Clipped, installed
 from hubbub.statistics.counts import Count, OneHot
+from hubbub.statistics.distances import Distances
 from hubbub.statistics.histogram import ColumnHistogram
 from hubbub.statistics.moments import MeanAndSquare, Means, SecondMoments
 from hubbub.statistics.regression import Regression
@@ -88,6 +89,7 @@ _OWN: dict[str, Builder[Statistic] | str] = {
     "mean and square": lambda d: MeanAndSquare(positive("bound", d["bound"])),
     "count": lambda d: Count(positive("bound", d["bound"]), bool(d.get("whole", False))),
     "one-hot": lambda d: OneHot(_small(d["categories"], 2)),
+    "distances": lambda d: Distances(_numbers(d["edges"])),
     "column histogram": lambda d: ColumnHistogram(_numbers(d["bounds"]), _small(d["octaves"], 2)),
     "spread": lambda d: Spread(positive("norm", d["norm"]), _small(d["features"], 1)),
     "stacked": _stacked,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -10,12 +10,16 @@ from scipy.stats import kstest
 
 from hubbub.analyses.linear.columns import Columns
 from hubbub.analyses.linear.noise_aware import Prior, sample_posterior
-from hubbub.analyses.linear.released import Released, clipped_target
-from hubbub.analyses.linear.sampler.chains import sweep
+from hubbub.analyses.linear.pilot import pilot
+from hubbub.analyses.linear.released import Released, SecondLook, clipped_target
+from hubbub.analyses.linear.residuals import EDGES
+from hubbub.analyses.linear.sampler.chains import Effort, sweep, walk
+from hubbub.analyses.linear.sampler.draw import Draw
 from hubbub.analyses.linear.sampler.start import start
 from hubbub.analyses.linear.sampler.target import Target
-from hubbub.analyses.linear.tuning import TUNING
+from hubbub.arrays import Floats
 from hubbub.statistics import Ball, Gram
+from linear_prior import drawn_parameters, symmetric
 
 
 def released(S, q, yy, n: int, noise: float, weight: float, radius: float, *, intercept: bool = False, y: float = 1e6,
@@ -25,72 +29,117 @@ def released(S, q, yy, n: int, noise: float, weight: float, radius: float, *, in
     return Released(Gram(S, q, yy), n, noise, Ball(radius, len(q), y=y, weight=weight), columns, intercept)
 
 
-def symmetric(rng: np.random.Generator, p: int) -> np.ndarray:
-    normal = rng.standard_normal((p, p))
-    return (normal + normal.T) / 2
+@dataclass
+class Truth:
+    """What the noise hides: parameters, and exact sums."""
+
+    beta: Floats
+    s2: float
+    model: int
+    S: Floats
+    q: Floats
+    square: float
+
+    def around(self, b: Floats) -> tuple[Floats, float]:
+        """The sums with residuals in place of y: of u (y - u'b), and of its square."""
+        return self.q - self.S @ b, float(self.square - 2 * self.q @ b + b @ self.S @ b)
 
 
-def simulate(rng: np.random.Generator, shape: Released, models: list[list[int]] | None = None):
+def noise_of(rng: np.random.Generator, noise: float, weight: float, p: int, shape: float | None) -> Gram:
+    """The noise of one round of sums: normal, or Laplace as normal noise of variances that were drawn."""
+    loud = np.ones((p + 2, p + 2)) if shape is None else np.sqrt(rng.gamma(shape, 1 / shape, (p + 2, p + 2)))
+    return Gram(
+        noise * symmetric(rng, p) * (np.triu(loud) + np.triu(loud, 1).T)[:p, :p],
+        noise / weight / np.sqrt(2) * rng.standard_normal(p) * loud[p, :p],
+        float(noise / weight**2 * rng.standard_normal() * loud[-1, -1]),
+    )
+
+
+def simulate(
+    rng: np.random.Generator, shape: Released, models: list[list[int]] | None = None
+) -> tuple[Released, Truth]:
     """Everything drawn from the prior, then the noisy sums: what the posterior is exact for."""
     target = Target(shape, Prior(), models)
-    p, n, top = target.p, target.n, target.most / target.p
-    while True:
-        level = np.log(top) + np.log(TUNING.least_level) * rng.uniform()
-        off = top * np.exp(rng.uniform(*np.log(TUNING.off_diagonal)))
-        expected = np.exp(level) * target.pattern(target.off_centre * rng.standard_normal((1, p)))[0]
-        S = expected + off * symmetric(rng, p)
-        np.fill_diagonal(S, np.diag(expected) * np.exp(target.doubt[:-1] * rng.standard_normal(p)))
-        # where the trace is known, draws that come close to it are taken for draws given it
-        if (0.98 * target.most if target.full else 0.0) <= np.trace(S) <= target.most and np.linalg.eigvalsh(S)[0] > 0:
-            S *= target.most / np.trace(S) if target.full else 1.0
-            break
-    hyper = np.array([[level + target.doubt[-1] * rng.standard_normal(), rng.logistic()]])
-    model = int(rng.integers(len(target.models)))
-    s2, t = target.variances(S[None], hyper, np.array([model]))
-    beta = np.sqrt(t[0]) * rng.standard_normal(p)
-    q = S @ beta + np.sqrt(s2[0]) * np.linalg.cholesky(S) @ rng.standard_normal(p)
-    yy = q @ np.linalg.solve(S, q) + s2[0] * rng.chisquare(n - p)
-    noise, weight = shape.noise_std, shape.ball.weight
-    k = shape.shape
-    loud = np.ones((p + 2, p + 2)) if k is None else np.sqrt(rng.gamma(k, 1 / k, (p + 2, p + 2)))
-    sums = Gram(
-        S + noise * symmetric(rng, p) * (np.triu(loud) + np.triu(loud, 1).T)[:p, :p],
-        q + noise / weight / np.sqrt(2) * rng.standard_normal(p) * loud[p, :p],
-        float(yy + noise / weight**2 * rng.standard_normal() * loud[-1, -1]),
-    )
-    residual = s2[0] / shape.shortening(S[None])[0]
-    return replace(shape, sums=sums), beta, residual, model
+    p, n = target.p, target.n
+    S, beta, s2, model = drawn_parameters(rng, target)
+    q = S @ beta + np.sqrt(s2) * np.linalg.cholesky(S) @ rng.standard_normal(p)
+    square = float(q @ np.linalg.solve(S, q) + s2 * rng.chisquare(n - p))
+    noise = noise_of(rng, shape.noise_std, shape.ball.weight, p, shape.shape)
+    assert noise.yy is not None
+    sums = Gram(S + noise.xx, q + noise.xy, square + noise.yy)
+    return replace(shape, sums=sums), Truth(beta, s2, model, S, q, square)
+
+
+def looked_again(rng: np.random.Generator, data: Released, truth: Truth, noise_std: float) -> Released:
+    """With the last round's sums, around what the first ones gave. Nothing is clipped, so counts have no part in them."""
+    look, p = pilot(data), truth.q.size
+    xy, square = truth.around(look.around)
+    noise = noise_of(rng, noise_std, data.ball.weight, p, data.shape)
+    assert noise.yy is not None
+    sums = Gram(truth.S + noise.xx, xy / look.unit + noise.xy, square / look.unit**2 + noise.yy)
+    counts = np.zeros(len(EDGES) + 1)
+    return replace(data, second=SecondLook(sums, noise_std, look.around, look.unit, counts, 1.0, left=1.0))
+
+
+def weighted_draws(data: Released, draws: int, seed: int) -> tuple[Draw, Floats]:
+    """What `sample_posterior` makes its draws from, with their weights."""
+    target = Target(data, Prior(), None)
+    effort = Effort.of(target.p)
+    found = walk(np.random.default_rng(seed), target, effort, effort.sweeps(draws)).draws
+    weights = np.exp(found.log_weight - found.log_weight.max())
+    return found, weights / weights.sum()
+
+
+def ranks_of(data: Released, truth: Truth, seed: int) -> dict[str, float]:
+    """The posterior probability of less than the truth, for coefficients, residual variance and S."""
+    found, weights = weighted_draws(data, 400, seed)
+
+    def share(draws: Floats, value: float) -> float:
+        return float(weights @ (draws < value))
+
+    return {
+        "first": share(found.beta[:, 0], truth.beta[0]), "last": share(found.beta[:, -1], truth.beta[-1]),
+        "length": share(np.sum(found.beta**2, axis=1), np.sum(truth.beta**2)),
+        "residual": share(found.residual_variance, truth.s2),
+        "last of S": share(found.S[:, -1, -1], truth.S[-1, -1]),
+        "corner of S": share(found.S[:, 0, -1], truth.S[0, -1]),
+        "size of S": share(np.linalg.slogdet(found.S)[1], np.linalg.slogdet(truth.S)[1]),
+    }  # fmt: skip
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("p", "n", "noise", "radius", "intercept", "studies", "doubt", "law"),
-    [(2, 300, 8.0, 0.7, False, 50, 0.3, None), (3, 1000, 30.0, 1.4, True, 50, 0.3, None),
-     (6, 500, 15.0, 1.2, False, 30, 0.3, None), (3, 300, 20.0, 0.99, True, 30, 0.6, None),
-     (3, 1000, 30.0, 1.4, True, 30, 0.3, 1.0),
-     pytest.param(3, 300, 20.0, 0.99, True, 60, 0.6, 2.5, marks=pytest.mark.long),
-     pytest.param(6, 500, 15.0, 1.2, False, 60, 0.3, 1.0, marks=pytest.mark.long),
-     pytest.param(4, 500, 20.0, 1.2, True, 60, 0.9, None, marks=pytest.mark.long)],
+    ("p", "n", "noise", "radius", "intercept", "studies", "doubt", "law", "last_noise"),
+    [(1, 300, 8.0, 0.7, False, 50, 0.3, None, None), (2, 300, 8.0, 0.7, False, 40, 0.3, None, None),
+     (3, 1000, 30.0, 1.4, True, 40, 0.3, None, 18.0), (3, 300, 20.0, 0.99, True, 40, 0.6, None, None),
+     (3, 1000, 30.0, 1.4, True, 40, 0.3, 1.0, None),
+     pytest.param(2, 300, 8.0, 0.7, False, 300, 0.3, None, 12.0, marks=pytest.mark.long),
+     pytest.param(3, 300, 20.0, 0.99, True, 300, 0.6, None, 15.0, marks=pytest.mark.long),
+     pytest.param(3, 300, 20.0, 0.99, True, 200, 0.6, 2.5, None, marks=pytest.mark.long),
+     pytest.param(6, 500, 15.0, 1.2, False, 200, 0.3, 1.0, None, marks=pytest.mark.long),
+     pytest.param(3, 1000, 30.0, 1.4, True, 200, 0.3, 1.0, 18.0, marks=pytest.mark.long),
+     pytest.param(6, 500, 15.0, 1.2, False, 200, 0.3, None, 9.0, marks=pytest.mark.long),
+     pytest.param(4, 500, 20.0, 1.2, True, 200, 0.9, None, 20.0, marks=pytest.mark.long)],
 )  # fmt: skip
 def test_ranks_of_the_truth_are_uniform(
-    p: int, n: int, noise: float, radius: float, intercept: bool, studies: int, doubt: float, law: float | None
-):
-    """Simulation-based calibration: false alarm at 1e-4 a test; a plug-in posterior fails by tens of orders."""
+    p: int, n: int, noise: float, radius: float, intercept: bool, studies: int, doubt: float, law: float | None,
+    last_noise: float | None,
+):  # fmt: skip
+    """Simulation-based calibration: false alarm at 1e-4 for each of seven ranks.
+
+    A plug-in posterior fails by tens of orders. With `last_noise` there is a second look.
+    """
     rng = np.random.default_rng([p, n])
     empty = released(np.eye(p), np.zeros(p), 1.0, n, noise, 1.3, radius, intercept=intercept, doubt=doubt)
-    empty = replace(empty, shape=law)
-    ranks = {"first": [], "last": [], "residual": [], "length": []}
+    empty, ranks = replace(empty, shape=law), []
     for study in range(studies):
-        data, beta, residual, _ = simulate(rng, empty)
-        draws = sample_posterior(data, draws=400, seed=study)
-        found = np.column_stack([draws.intercept, draws.coefficients]) if intercept else draws.coefficients
-        ranks["first"].append(np.mean(found[:, 0] < beta[0]))
-        ranks["last"].append(np.mean(found[:, -1] < beta[-1]))
-        ranks["residual"].append(np.mean(draws.residual_variance < residual))
-        ranks["length"].append(np.mean(np.sum(found**2, axis=1) < np.sum(beta**2)))
-    p_values = {name: kstest(found, "uniform").pvalue for name, found in ranks.items()}
+        data, truth = simulate(rng, empty)
+        if last_noise is not None:
+            data = looked_again(rng, data, truth, last_noise)
+        ranks.append(ranks_of(data, truth, study))
+    p_values = {name: kstest([each[name] for each in ranks], "uniform").pvalue for name in ranks[0]}
     assert min(p_values.values()) > 1e-4, p_values
-    inside = np.mean([0.05 < rank < 0.95 for rank in ranks["first"] + ranks["last"]])
+    inside = np.mean([0.05 < each[name] < 0.95 for each in ranks for name in ("first", "last")])
     assert 0.8 < inside < 0.98
 
 
@@ -102,9 +151,9 @@ def test_model_probabilities_are_calibrated():
     models = [[0], [0, 1, 2], [1]]
     given, true = [], []
     for study in range(40):
-        data, _, _, model = simulate(rng, empty, models)
+        data, truth = simulate(rng, empty, models)
         given.append(sample_posterior(data, draws=300, seed=study, models=models).models)
-        true.append(np.eye(3)[model])
+        true.append(np.eye(3)[truth.model])
     given, true = np.array(given), np.array(true)
     assert np.allclose(given.sum(axis=1), 1)
     gap = (true - given).mean(axis=0)
@@ -138,15 +187,19 @@ def test_a_strong_prior_wins_over_noise_and_its_mean_is_used(rng: np.random.Gene
 
 @pytest.mark.parametrize(("n", "p", "noise"), [(5, 2, 50.0), (20, 30, 50.0), (3, 1, 10.0)])
 def test_hopeless_noise_gives_the_prior(n: int, p: int, noise: float, rng: np.random.Generator):
-    """R2 uniform: a coefficient's variance averages half of var(y)/p per unit of the column's variance."""
+    """As far as 1000 draws of each tell: a half and 90 % of coefficients lie as far from zero as a priori.
+
+    Walkers that were stuck where they started had a prior twenty times as wide at p = 30.
+    """
     data = released(noise * symmetric(rng, p), noise * rng.standard_normal(p), noise, n, noise, 1.0, 0.3 * np.sqrt(p))
-    draws = sample_posterior(data, seed=3)
+    draws, target = sample_posterior(data, seed=3), Target(data, Prior(), None)
+    prior = np.array([drawn_parameters(rng, target)[1] for _ in range(1000)])
     assert np.isfinite(draws.coefficients).all()
     assert (draws.residual_variance > 0).all()
+    found, expected = (np.quantile(np.abs(each), [0.5, 0.9]) for each in (draws.coefficients, prior))
+    np.testing.assert_allclose(found, expected, rtol=0.35)
     middle = np.abs(np.median(draws.coefficients, axis=0))
-    width = np.ptp(np.quantile(draws.coefficients, [0.05, 0.95], axis=0), axis=0)
-    assert (middle < width / 2).all()  # zero is well inside
-    assert 0.1 / np.sqrt(p) < np.median(width) < 20 / np.sqrt(p)
+    assert (middle < 0.3 * expected[1]).all()  # zero is in the middle
 
 
 def test_where_no_row_fits_the_ball_the_trace_is_known(rng: np.random.Generator):
@@ -163,7 +216,6 @@ def test_where_no_row_fits_the_ball_the_trace_is_known(rng: np.random.Generator)
     for _ in range(60):
         state, _ = sweep(rng, state, target)
         np.testing.assert_allclose(np.trace(state.S, axis1=1, axis2=2), n * radius**2)
-    assert target.centre_moves  # those move S, too
     found = sample_posterior(data, draws=2000, seed=1).coefficients
     loose = sample_posterior(replace(data, ball=replace(data.ball, radius=1.01)), draws=2000, seed=1).coefficients
     assert np.all(found.std(axis=0) < loose.std(axis=0))
@@ -196,17 +248,3 @@ def test_any_prior_that_can_be_given_gives_a_posterior(scale: float, rng: np.ran
     if scale > 1:
         flat = sample_posterior(data, Prior(np.full(3, scale)), draws=1000)
         np.testing.assert_allclose(flat.coefficients.mean(axis=0), [0.3, 0.0, -0.3], atol=0.1)
-
-
-def test_more_noise_is_added_to_the_noise_there_is(rng: np.random.Generator):
-    data = released(np.zeros((3, 3)), np.zeros(3), 0.0, 300, 3.0, 1.0, 1.4)
-    assert data.blurred(2.0, rng) is data
-    many = [data.blurred(5.0, rng) for _ in range(2000)]
-    assert many[0].noise_std == 5.0
-    weight = data.ball.weight
-    for found, expected in (
-        ([one.sums.xx[0, 0] for one in many], 4.0), ([one.sums.xx[0, 1] for one in many], 4 / np.sqrt(2)),
-        ([one.sums.xy[0] for one in many], 4 / np.sqrt(2) / weight), ([one.sums.yy for one in many], 4 / weight**2),
-    ):  # fmt: skip
-        assert np.std(found) == pytest.approx(expected, rel=0.08)  # five standard errors
-    assert all((one.sums.xx == one.sums.xx.T).all() for one in many[:5])

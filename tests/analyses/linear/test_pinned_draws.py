@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from hubbub.analyses.linear.columns import Columns
 from hubbub.analyses.linear.noise_aware import Prior, sample_posterior
-from hubbub.analyses.linear.released import Released
-from hubbub.statistics import Ball, Gram
+from hubbub.analyses.linear.pilot import pilot
+from hubbub.analyses.linear.released import Released, SecondLook
+from hubbub.analyses.linear.residuals import EDGES
+from hubbub.statistics import Ball, Distances, Gram
 
 
 def study(
@@ -32,7 +35,20 @@ def study(
     return Released(sums, n, noise, Ball(radius, p, y=y, weight=1.0), columns, intercept)
 
 
+def twice(d: int, n: int, noise: float, radius: float, doubt: float) -> Released:
+    """The same with a second look, around what the first one gave, and counts of its residuals."""
+    first = study(d, n, noise, radius, doubt)
+    look, rng = pilot(first), np.random.default_rng([d, n, 2])
+    X = np.column_stack([np.ones(n), rng.standard_normal((n, d))])
+    X *= np.minimum(1.0, radius / np.linalg.norm(X, axis=1, keepdims=True))
+    rest = np.clip(rng.standard_normal(n), -1.5, 1.5)
+    sums = Gram(X.T @ X, X.T @ rest, float(rest @ rest))
+    counts = Distances(EDGES).vectors(rng.standard_normal((n, 1))).sum(axis=0)
+    return replace(first, second=SecondLook(sums, 0.7 * noise, look.around, look.unit, counts, 5.0))
+
+
 CASES = {
+    "two looks": (twice(4, 1000, 20.0, 2.0, 0.3), {"seed": 10}),
     "small": (study(2, 1000, 12.0, 2.0, 0.3), {"seed": 0}),
     "no intercept": (study(3, 500, 10.0, 1.5, 0.3, intercept=False), {"seed": 5}),
     "ten": (study(10, 2000, 20.0, 3.0, 0.4), {"seed": 1, "draws": 300}),
@@ -47,108 +63,118 @@ CASES = {
 
 
 PINNED = {
+    "two looks": [
+        2.492408256151,
+        -0.9059785919409,
+        3.374045188354,
+        6.364842087199,
+        -0.8515478963056,
+        6.801179276858,
+        0.8612706005242,
+        1,
+    ],
     "small": [
-        -0.1529058124594,
-        0.4195983731785,
-        2.151074496413,
-        4.547325062747,
-        0.3336243491264,
-        4.660254399801,
-        0.8788857752636,
+        -0.1588612594144,
+        0.4070639281447,
+        2.146109573519,
+        4.310833741533,
+        0.4461601384538,
+        4.214953951373,
+        0.9142090945824,
         1,
     ],
     "no intercept": [
-        3.461825593731,
-        -1.331740618988,
+        3.339085540258,
+        -1.310740286736,
         0,
-        6.411730897758,
-        -1.289134184503,
-        7.368778379582,
-        0.6534569992484,
+        6.539348327381,
+        -1.318385048417,
+        6.819263998523,
+        0.878086295202,
         1,
     ],
     "ten": [
-        -3.375187042747,
-        -0.2406513705658,
-        -1.946584959443,
-        5.273747625276,
-        -0.205606820139,
-        6.453999996605,
-        0.5013080237336,
+        -3.337401607555,
+        -0.2315063643977,
+        -1.935198252862,
+        8.689633536231,
+        -0.2509165590841,
+        8.845188032037,
+        0.9033311815868,
         1,
     ],
     "far from zero": [
-        -2.414340078849,
-        0.5267758017569,
-        -1.929262084179,
-        5.94270453865,
-        0.3323889376229,
-        6.531597740259,
-        0.4962182399581,
+        -2.200707902509,
+        0.5023086772218,
+        -1.622142566916,
+        6.758689273647,
+        0.5011581475618,
+        6.786400526901,
+        0.8081616789626,
         1,
     ],
     "known trace": [
-        1.162496646037,
-        -1.062277720123,
-        3.501842600721,
-        19.99605254044,
-        -0.8918328649949,
-        27.01016346043,
-        0.4456328499552,
+        0.4980963421585,
+        -0.6758417319147,
+        2.476730373394,
+        22.54716977646,
+        -0.4130122780138,
+        14.7181305152,
+        0.7818103577308,
         1,
     ],
     "few rows": [
-        0.5906935760721,
-        -0.3443740107465,
-        0.07997586455488,
-        17.17342754305,
-        -0.701328272447,
-        54.51252769934,
-        0.2323938223929,
+        0.4429081866467,
+        -0.1575462675209,
+        1.175644904618,
+        8.597646658927,
+        -0.3330703699539,
+        4.25488095983,
+        0.5454091560218,
         1,
     ],
     "thirty": [
-        -3.264950249667,
-        -0.1651724078448,
-        -6.062661262045,
-        8.08530327338,
-        -0.1625703679724,
-        9.986261123924,
-        0.6122966116819,
+        -3.221985613978,
+        -0.1622312500511,
+        -5.885728391074,
+        21.49020290823,
+        -0.135763675101,
+        22.70877591134,
+        0.7515946957133,
         1,
     ],
     "many columns": [
-        1.374238193778,
-        0.2733865314516,
-        9.174750100619,
-        16.07518036674,
-        0.1832688589753,
-        15.82195094653,
-        0.2701931237203,
+        1.482632110386,
+        0.2029229010413,
+        9.388758721949,
+        54.08099406965,
+        0.3283562661335,
+        62.01851652374,
+        0.2441276615696,
         1,
     ],
     "own prior": [
-        -0.5725522850482,
-        0.7583273964629,
-        0.8728838334792,
-        5.260028023227,
-        0.7986467740205,
-        5.801127879802,
-        0.7513764612508,
+        -0.6074826916602,
+        0.7497506103225,
+        0.8831522614827,
+        5.060170815411,
+        0.6882764698947,
+        4.605910885918,
+        0.9009056200357,
         1,
     ],
     "models": [
-        -0.2102959530002,
-        0.7718277468282,
-        1.164460182018,
-        4.254632093619,
-        0.616032320461,
-        4.254888191987,
-        0.5120252679904,
-        0.5798691126889,
+        -0.2331702195447,
+        0.7792396000693,
+        1.26013536054,
+        4.341794405387,
+        0.7370485821173,
+        4.382069767559,
+        0.8237737623059,
+        0.5874790945462,
     ],
 }
-"""Of the code before the kernels had files of their own."""
+"""Of the code with which log S came to be sampled, and level and spread with it."""
 PINNED_WITH = "2d5b9e79852f9dea"
 """What `linear_algebra` gave where that was done."""
 

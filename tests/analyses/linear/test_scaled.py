@@ -10,13 +10,11 @@ import pytest
 from fits import fit_auto
 from hubbub import Budget, Ledger, LocalEngine
 from hubbub.analyses.linear.auto import choose_ball, weights
-from hubbub.analyses.linear.columns import Columns
 from hubbub.analyses.linear.noise_aware import sample_posterior
-from hubbub.analyses.linear.released import Released
 from hubbub.analyses.linear.shrinkage import in_original_units, shrinkage_posterior, shrunk_covariance
 from hubbub.engines import TrustedAggregator
 from hubbub.privacy import shared_multipliers
-from hubbub.statistics import Ball, Box, Gram
+from hubbub.statistics import Box
 
 BUDGET = Budget(1.0, 1e-5)
 
@@ -34,19 +32,13 @@ def fitted(rows: np.ndarray, budget: Budget, seed: int, **options):
     return fit_auto(rows, Box((7.5,) * d, 7.5), multipliers, TrustedAggregator(seed), **options)
 
 
-def exact(xx: np.ndarray, n: int, noise: float) -> Released:
-    d = len(xx)
-    columns = Columns(np.zeros(d + 1), np.ones(d + 1), np.zeros(d + 1))
-    return Released(Gram(xx, np.zeros(d), float(n)), n, noise, Ball(10.0, d, y=10.0), columns, False)
-
-
 @pytest.mark.parametrize("norm", [None, 3.0])
-def test_two_rounds_spend_the_budget_together(norm: float | None):
+def test_three_rounds_spend_the_budget_together(norm: float | None):
     rows, _ = simulate(500, 3, 0)
     ledger = Ledger(BUDGET)
     multipliers = shared_multipliers(BUDGET, weights(norm))
     fit_auto(rows, Box((7.5,) * 3, 7.5), multipliers, LocalEngine(), norm=norm, ledger=ledger)
-    assert [entry.label for entry in ledger.entries] == ["columns", "regression"]
+    assert [entry.label for entry in ledger.entries] == ["columns", "regression", "residuals"]
     assert ledger.epsilon == pytest.approx(1.0, rel=1e-6)
 
 
@@ -85,12 +77,12 @@ def test_mean_and_units_of_the_columns_do_not_matter(rng: np.random.Generator):
 def test_shrinkage_leaves_exact_sums_alone_and_flattens_pure_noise(rng: np.random.Generator):
     d, n = 6, 1000
     sums = np.diag(np.arange(1.0, 7.0)) * n
-    S, left = shrunk_covariance(exact(sums, n, 0.0))
+    S, left = shrunk_covariance(sums, 0.0, n)
     np.testing.assert_allclose(S, sums)
     assert left == 0.0
     noise = np.triu(rng.standard_normal((d, d)), 1)
     pure = np.eye(d) * n + 50 / np.sqrt(2) * (noise + noise.T)
-    S, left = shrunk_covariance(exact(pure, n, 50.0))
+    S, left = shrunk_covariance(pure, 50.0, n)
     assert np.abs(S - np.diag(np.diag(S))).max() < 0.5 * np.abs(pure - np.diag(np.diag(pure))).max()
     assert 0 <= left < 50.0**2 / 2
 
@@ -116,7 +108,7 @@ def test_one_extreme_value_does_not_decide_whether_there_is_a_result(norm: float
     rows, _ = simulate(200, 2, 4)
     rows[0, 0], rows[1, 2] = 1e300, -1e308
     fit = fitted(rows * 1e-10, BUDGET, 0, norm=norm)
-    assert len(fit.rounds) == 2
+    assert len(fit.rounds) == 3
     assert np.isfinite(sample_posterior(fit.released, draws=100).coefficients).all()
 
 

@@ -28,7 +28,8 @@ def test_every_number_has_a_meaning_a_reason_and_a_command_that_exists():
 def test_a_changed_number_needs_a_new_version():
     """Whoever changes a number raises VERSION and then adds a line here."""
     content = json.dumps(record(), sort_keys=True)
-    assert {VERSION: hashlib.sha256(content.encode()).hexdigest()[:16]} == {1: "83967611d743e431"}
+    known = {1: "83967611d743e431", 2: "67a7eb4b302dd3fa"}
+    assert hashlib.sha256(content.encode()).hexdigest()[:16] == known[VERSION]
 
 
 def test_the_record_is_plain_json():

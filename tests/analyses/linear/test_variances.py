@@ -11,10 +11,11 @@ from scipy import stats
 from hubbub import Budget, LocalEngine, PrivateLinearRegression
 from hubbub.analyses.linear.columns import Columns
 from hubbub.analyses.linear.noise_aware import sample_posterior
-from hubbub.analyses.linear.released import Released
+from hubbub.analyses.linear.released import Released, mixed_shape
+from hubbub.analyses.linear.sampler.chains import Effort, walk
 from hubbub.analyses.linear.sampler.inverse_gaussian import inverse_gaussian
 from hubbub.analyses.linear.sampler.start import start
-from hubbub.analyses.linear.sampler.state import FIXED, Variances
+from hubbub.analyses.linear.sampler.state import FIXED, Sums, Variances
 from hubbub.analyses.linear.sampler.target import Prior, Target
 from hubbub.analyses.linear.sampler.variances import move_variances
 from hubbub.analyses.linear.tuning import TUNING
@@ -71,8 +72,8 @@ def test_the_move_leaves_the_law_of_the_variances_as_it_is(shape: float, yy: flo
     law = Target(one_column(shape, yy), Prior(), None)
     rng, walkers = np.random.default_rng(4), 3000
     state = start(rng, law, walkers)
-    S, hyper = np.full((walkers, 1, 1), 270.0), np.tile([np.log(450.0), 0.3], (walkers, 1))
-    state = replace(state, S=S, hyper=hyper)
+    sums, hyper = Sums.of(np.full((walkers, 1, 1), 270.0)), np.tile([np.log(450.0), 0.3, 0.0], (walkers, 1))
+    state = replace(state, log_S=np.log(sums.S), sums=sums, hyper=hyper)
     for _ in range(40):
         state, info = move_variances(rng, state, law)
     assert info.moved > 0.3
@@ -80,7 +81,8 @@ def test_the_move_leaves_the_law_of_the_variances_as_it_is(shape: float, yy: flo
     of_q, of_yy = (each.ravel() for each in np.meshgrid(grid, grid, indexing="ij"))
     many = (of_q.size, 1, 1)
     trial = Variances(np.ones(many), of_q[:, None], of_yy)
-    likelihood = law.log_likelihood(np.full(many, 270.0), np.tile(hyper[:1], (of_q.size, 1)), np.zeros(of_q.size, int), trial)  # fmt: skip
+    sums = Sums.of(np.full(many, 270.0))
+    likelihood = law.log_likelihood(sums, np.tile(hyper[:1], (of_q.size, 1)), np.zeros(of_q.size, int), trial)
     log = (
         likelihood
         + stats.gamma.logpdf(of_q, shape, scale=1 / shape)
@@ -105,16 +107,19 @@ def from_the_prior(data: Released, draws: int) -> tuple[Floats, Floats, Floats]:
     target, rng = Target(data, Prior(), None), np.random.default_rng(5)
     level = np.log(target.most) + np.log(TUNING.least_level) * rng.uniform(size=draws)
     S = np.exp(level + target.doubt[0] * rng.standard_normal(draws))
-    hyper = np.column_stack([level + target.doubt[1] * rng.standard_normal(draws), rng.logistic(size=draws)])
-    s2, t = target.variances(S[:, None, None], hyper, np.zeros(draws, dtype=np.intp))
-    beta = np.sqrt(t[:, 0]) * rng.standard_normal(draws)
+    size = level + target.doubt[1] * rng.standard_normal(draws)
+    hyper = np.column_stack([size, rng.logistic(size=(draws, 2))])
+    sums = Sums(S[:, None, None], S[:, None], np.ones((draws, 1, 1)))
+    s2, T = target.variances(sums, hyper, np.zeros(draws, dtype=np.intp))
+    beta = np.sqrt(T[:, 0, 0]) * rng.standard_normal(draws)
     q = S * beta + np.sqrt(s2 * S) * rng.standard_normal(draws)
     yy = q**2 / S + s2 * rng.chisquare(target.n - 1, draws)
-    law, weight = NoiseLaw("laplace", data.noise_std, data.shape), data.ball.weight
-    log = law.log_density(data.sums.xx[0, 0] - S) + np.where(target.most >= S, 0.0, -np.inf)
+    log, weight = np.where(target.most >= S, 0.0, -np.inf), data.ball.weight
+    law = NoiseLaw("laplace", data.noise_std, data.shape)
+    log += law.log_density(data.sums.xx[0, 0] - S)
     log += law.scaled(1 / (np.sqrt(2) * weight)).log_density(data.sums.xy[0] - q)
     log += law.scaled(1 / weight**2).log_density(data.sums.yy - yy)
-    return beta, s2 / data.shortening(S[:, None, None]), np.exp(log - log.max())
+    return beta, s2, np.exp(log - log.max())
 
 
 @pytest.mark.parametrize("shape", [1.0, 2.5])
@@ -126,11 +131,23 @@ def test_the_sampler_agrees_with_weighted_draws_from_the_prior(shape: float):
     data = one_column(shape, noise=150.0)
     beta, residual, weights = from_the_prior(data, 2_000_000)
     assert weights.sum() ** 2 / np.sum(weights**2) > 2000
-    draws = sample_posterior(data, draws=20_000, seed=6)
+    target, rng = Target(data, Prior(), None), np.random.default_rng(6)
+    found = walk(rng, target, Effort.of(1), 500).draws
+    mass = np.exp(found.log_weight - found.log_weight.max())
     shares = [0.05, 0.25, 0.5, 0.75, 0.95]
-    for seen, value in ((draws.coefficients[:, 0], beta), (draws.residual_variance, residual)):
-        below = [np.mean(seen < end) for end in quantiles(value, weights, shares)]
+    for seen, value in ((found.beta[:, 0], beta), (found.residual_variance, residual)):
+        below = [mass @ (seen < end) / mass.sum() for end in quantiles(value, weights, shares)]
         np.testing.assert_allclose(below, shares, atol=0.055)
+
+
+def test_two_noises_together_have_the_kurtosis_of_their_mean():
+    """That of a Laplace mixture of shape k is 3 + 3/k: of one noise alone it stays, of two alike k doubles."""
+    assert mixed_shape(None, 0.5, 1.0, 1.0) is None
+    assert mixed_shape(1.5, 1.0, 2.0, 7.0) == pytest.approx(1.5)
+    assert mixed_shape(1.5, 0.5, 2.0, 2.0) == pytest.approx(3.0)
+    rng = np.random.default_rng(10)
+    mean = 0.3 * rng.laplace(0, 2.0, 2_000_000) + 0.7 * rng.laplace(0, 0.5, 2_000_000)
+    assert 3 / stats.kurtosis(mean) == pytest.approx(mixed_shape(1.0, 0.3, 2.0, 0.5), rel=0.05)  # four errors
 
 
 def test_laplace_noise_is_told_from_normal_noise():
@@ -154,31 +171,6 @@ def test_a_large_shape_is_normal_noise_to_the_bit():
     same = sample_posterior(replace(data, shape=1e6), draws=200, seed=1)
     np.testing.assert_array_equal(same.coefficients, sample_posterior(data, draws=200, seed=1).coefficients)
     assert start(np.random.default_rng(0), Target(data, Prior(), None), 10).variances is FIXED
-
-
-def test_more_noise_of_the_same_law_is_added():
-    """A blurred release says what its noise is now: variances as they should be, and its own density is the right one."""
-    rng = np.random.default_rng(8)
-    columns = Columns(np.zeros(4), np.ones(4), np.full(4, 0.3))
-    empty = Gram(np.zeros((3, 3)), np.zeros(3), 0.0)
-    data = Released(empty, 300, 3.0, Ball(1.4, 3, y=2.0, weight=1.3), columns, False, 1.0)
-    assert data.blurred(3.0, rng) is data
-    many = [data.blurred(5.0, rng) for _ in range(4000)]
-    assert many[0].shape == pytest.approx(25 / 9)
-    assert all((one.sums.xx == one.sums.xx.T).all() for one in many[:5])
-    first = rng.laplace(0, 3 / np.sqrt(2), (3, 4000))  # the noise that was there
-    law = NoiseLaw("laplace", 5.0, many[0].shape)
-    grid = np.linspace(-60, 60, 6001)
-    below = np.cumsum(np.exp(law.log_density(grid))) * (grid[1] - grid[0])
-    released = (
-        [one.sums.xx[0, 0] for one in many], [np.sqrt(2) * one.sums.xx[0, 1] for one in many],
-        [np.sqrt(2) * 1.3 * one.sums.xy[0] for one in many],
-    )  # fmt: skip
-    for noise, more in zip(first, released, strict=True):
-        assert stats.kstest(np.interp(noise + more, grid, below), "uniform").pvalue > 1e-5
-    assert np.std([one.sums.yy for one in many]) == pytest.approx(4 / 1.3**2, rel=0.15)
-    assert replace(data, noise_std=0.0).blurred(5.0, rng).shape is None
-    assert np.isfinite(data.blurred(np.nextafter(3.0, 4.0), rng).sums.xx).all()  # next to nothing is added
 
 
 @pytest.mark.slow

@@ -1,8 +1,10 @@
-"""The default linear regression (kind "linear"): where columns lie and how widely first, then sums of standard rows.
+"""The default linear regression (kind "linear"), in three rounds.
 
-Standardising makes one noise level fit all columns; the ball's sensitivity does not grow with their number; and
-x and y are shortened by the same factor, so that long rows do not bias the regression. Clipping y afterwards does,
-and the posterior makes up for it.
+First where columns lie and how widely. Then sums of standardised rows: one noise level fits all columns, the ball's
+sensitivity does not grow with their number, and x and y are shortened by the same factor, so that long rows do not
+bias the regression. Last the same sums with residuals in place of y, around the coefficients that the second round
+gave. Residuals are smaller than y, so they are clipped at a smaller bound and bear less noise, and clipping them
+does not bias the regression. Nothing of the second round is lost: the posterior uses both (docs/decisions/0025).
 """
 
 from __future__ import annotations
@@ -15,25 +17,27 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from hubbub.analyses.linear.columns import Columns, cautious_target, read_columns
+from hubbub.analyses.linear.pilot import Pilot, pilot
 from hubbub.analyses.linear.regression import RegressionColumns, RegressionState, written_columns
 from hubbub.analyses.linear.release import RegressionRelease
-from hubbub.analyses.linear.released import Released
+from hubbub.analyses.linear.released import Released, SecondLook
+from hubbub.analyses.linear.residuals import EDGES
 from hubbub.analyses.linear.result import RegressionResult
 from hubbub.analyses.linear.tuning import TUNING
 from hubbub.arrays import Floats
 from hubbub.privacy import MultiplierMechanism
 from hubbub.protocols import Analysis, Budget, Description, Mechanism, Plan, Population, Release, RoundSpec, Statistic
-from hubbub.statistics import Ball, Box, ColumnHistogram, Regression, Spread, Stacked
+from hubbub.statistics import Ball, Box, ColumnHistogram, Distances, Regression, Spread, Stacked
 from hubbub.statistics.bounds import positive
-from hubbub.statistics.preparation import constant, scale, shift
+from hubbub.statistics.preparation import constant, repeat, residual, scale, shift
 
-LABELS = ("columns", "regression")
-"""The two rounds."""
+LABELS = ("columns", "regression", "residuals")
+"""The three rounds."""
 
 
 @dataclass(frozen=True)
 class LinearRegression(RegressionColumns, Analysis[RegressionState, RegressionResult]):
-    """Bayesian linear regression in two rounds, with a posterior that counts the noise.
+    """Bayesian linear regression in three rounds, with a posterior that counts the noise.
 
     Parameters
     ----------
@@ -57,12 +61,17 @@ class LinearRegression(RegressionColumns, Analysis[RegressionState, RegressionRe
             object.__setattr__(self, "x_norm", positive("x_norm", self.x_norm))
 
     def plan(self, budget: Budget, population: Population, mechanism: Mechanism) -> Plan:
-        """Two rounds; what the second one sums follows from public numbers, only its steps from the first release."""
-        first, second = mechanism.within(budget, weights(self.x_norm))
+        """Three rounds; what they sum follows from public numbers, only steps from what was released before."""
+        columns, sums, residuals = mechanism.within(budget, weights(self.x_norm))
+        width = len(self.features) + int(self.intercept)
+        regression = Regression(choose_ball(population.n, width, together(sums, residuals, width)), target_square=True)
+        last = Stacked((regression, Distances(EDGES)), (1 - TUNING.counts_share, TUNING.counts_share))
         nowhere = Columns(np.zeros(len(self.columns)), np.ones(len(self.columns)), np.zeros(len(self.columns)))
+        steps = self._steps(nowhere)
         specs = (
-            RoundSpec(LABELS[0], self._columns_statistic(), first, (shift(self._middle),)),
-            RoundSpec(LABELS[1], self._sums_statistic(population.n, second), second, self._steps(nowhere)),
+            RoundSpec(LABELS[0], self._columns_statistic(), columns, (shift(self._middle),)),
+            RoundSpec(LABELS[1], regression, sums, steps),
+            RoundSpec(LABELS[2], last, residuals, (*steps, *_residual_steps(Pilot(np.zeros(width), 1.0)))),
         )
         return Plan(budget, population, specs)
 
@@ -71,10 +80,17 @@ class LinearRegression(RegressionColumns, Analysis[RegressionState, RegressionRe
         return RegressionState(plan)
 
     def ask(self, state: RegressionState) -> RoundSpec | None:
-        """First the columns, then the sums of rows in their units."""
-        if len(state.done) != 1:
-            return None if state.done else state.plan.specs[0]
-        return replace(state.plan.specs[1], steps=self._steps(self._found(state)))
+        """First the columns, then the sums of rows in their units, then those of their residuals."""
+        done = len(state.done)
+        if done == len(LABELS):
+            return None
+        spec = state.plan.specs[done]
+        if done == 0:
+            return spec
+        steps = self._steps(self._found(state))
+        if done == 1:
+            return replace(spec, steps=steps)
+        return replace(spec, steps=(*steps, *_residual_steps(pilot(self._sums(state)))))
 
     def tell(self, state: RegressionState, release: Release) -> RegressionState:
         """With one more release."""
@@ -82,17 +98,27 @@ class LinearRegression(RegressionColumns, Analysis[RegressionState, RegressionRe
 
     def result(self, state: RegressionState) -> RegressionResult:
         """The released sums in the units of the data, from which any posterior is made."""
-        found, sums = self._found(state), state.plan.specs[1].statistic
-        assert isinstance(sums, Regression)
-        assert isinstance(sums.bound, Ball)
-        columns = Columns(found.centre + self._middle, found.scale, found.doubt)
-        release = state.done[1]
-        released = Released(
-            sums.unflatten(release.value), release.n, release.noise_std, sums.bound, columns, self.intercept,
-            release.noise.shape,
-        )  # fmt: skip
-        report = state.report()
+        statistic, release, report = state.plan.specs[2].statistic, state.done[2], state.report()
+        assert isinstance(statistic, Stacked)
+        (sums, noise), (counts, counts_noise) = statistic.unstack(release.value, release.noise_std)
+        regression, _ = statistic.parts
+        assert isinstance(regression, Regression)
+        released = self._sums(state)
+        look = pilot(released)
+        second = SecondLook(regression.unflatten(sums), noise, look.around, look.unit, counts, counts_noise)
+        released = replace(released, second=second)
         return RegressionResult(RegressionRelease(released, self.features, self.target, report.as_dict()), report)
+
+    def _sums(self, state: RegressionState) -> Released:
+        """What the first two rounds released."""
+        found, regression, release = self._found(state), state.plan.specs[1].statistic, state.done[1]
+        assert isinstance(regression, Regression)
+        assert isinstance(regression.bound, Ball)
+        columns = Columns(found.centre + self._middle, found.scale, found.doubt)
+        return Released(
+            regression.unflatten(release.value), release.n, release.noise_std, regression.bound, columns,
+            self.intercept, release.noise.shape,
+        )  # fmt: skip
 
     def describe(self) -> dict[str, Any]:
         """Names, bounds and settings, for a study."""
@@ -124,13 +150,10 @@ class LinearRegression(RegressionColumns, Analysis[RegressionState, RegressionRe
         half = np.abs(self._ranges - self._middle[:, None]).max(axis=1)
         return column_statistic(Box(tuple(half[:-1].tolist()), float(half[-1])), self.x_norm)
 
-    def _sums_statistic(self, samples: int, mechanism: Mechanism) -> Regression:
-        width = len(self.features) + int(self.intercept)
-        return Regression(choose_ball(samples, width, multiplier_of(mechanism, width)), target_square=True)
-
     def _found(self, state: RegressionState) -> Columns:
         """Where columns lie and how widely, from the first round, around the middle of their bounds."""
-        return cautious_target(_columns(state.plan.specs[0].statistic, state.done[0], self.intercept))
+        zero_one = [tuple(ends) == (0.0, 1.0) for ends in self._ranges]
+        return cautious_target(_columns(state.plan.specs[0].statistic, state.done[0], self.intercept, zero_one))
 
     def _steps(self, columns: Columns) -> tuple[dict[str, object], ...]:
         """From a row as its holder has it to a row in standard units, the constant 1 first."""
@@ -138,10 +161,23 @@ class LinearRegression(RegressionColumns, Analysis[RegressionState, RegressionRe
         return (*steps, constant()) if self.intercept else steps
 
 
-def weights(norm: float | None = None) -> tuple[float, float]:
-    """How the two rounds share the budget (`Mechanism.within`): the squares add up to 1."""
+def _residual_steps(look: Pilot) -> tuple[dict[str, object], ...]:
+    """From a standard row to one with its residual in place of the target, in its unit, and again for the counts."""
+    unit = np.append(np.ones(look.around.size), look.unit)
+    return residual(look.around), scale(unit), repeat()
+
+
+def weights(norm: float | None = None) -> tuple[float, float, float]:
+    """How the three rounds share the budget (`Mechanism.within`): the squares add up to 1."""
     first = TUNING.columns_share if norm is None else TUNING.spread_columns_share
-    return math.sqrt(first), math.sqrt(1 - first)
+    sums = (1 - first) * TUNING.pilot_share
+    return math.sqrt(first), math.sqrt(sums), math.sqrt(1 - first - sums)
+
+
+def together(sums: Mechanism, residuals: Mechanism, columns: int) -> float:
+    """How many L2 sensitivities of noise the two rounds of sums have together, as if they were one."""
+    one, other = multiplier_of(sums, columns), multiplier_of(residuals, columns) / math.sqrt(1 - TUNING.counts_share)
+    return 1 / math.hypot(1 / one, 1 / other)
 
 
 def multiplier_of(mechanism: Mechanism, columns: int) -> float:
@@ -159,14 +195,17 @@ def column_statistic(bound: Box, norm: float | None) -> Statistic:
     """What the first round sums."""
     assert bound.y is not None
     if norm is None:
-        return ColumnHistogram((*bound.x, bound.y))
+        return ColumnHistogram((*bound.x, bound.y), TUNING.octaves)
     return Stacked(
-        (Spread(norm, bound.features), ColumnHistogram((bound.y,))), (TUNING.spread_share, 1 - TUNING.spread_share)
+        (Spread(norm, bound.features), ColumnHistogram((bound.y,), TUNING.octaves)),
+        (TUNING.spread_share, 1 - TUNING.spread_share),
     )
 
 
 def choose_ball(clients: int, columns: int, multiplier: float) -> Ball:
     """Radius and bound of y, in standard units: tight where noise rules, wide where there is plenty of data.
+
+    In the last round that is the bound of residuals, in their unit.
 
     Depends on public numbers alone. The weight gives x and y such parts of the sensitivity that xy gets 1.3 % more
     noise than it needs on its own, and xx' 14 % less than with equal parts (docs/privacy.md, section 4).
@@ -179,15 +218,15 @@ def choose_ball(clients: int, columns: int, multiplier: float) -> Ball:
     return Ball(radius, columns, y=y, weight=TUNING.target_part * radius / y)
 
 
-def _columns(statistic: Statistic, release: Release, centre: bool) -> Columns:
+def _columns(statistic: Statistic, release: Release, centre: bool, zero_one: list[bool]) -> Columns:
     if isinstance(statistic, ColumnHistogram):
-        return read_columns(statistic, release.value, release.n, release.noise_std, centre=centre)
+        return read_columns(statistic, release.value, release.n, release.noise_std, centre=centre, zero_one=zero_one)
     assert isinstance(statistic, Stacked)
     (spread, noise), (counts, counts_noise) = statistic.unstack(release.value, release.noise_std)
     rows, histogram = statistic.parts
     assert isinstance(rows, Spread)
     assert isinstance(histogram, ColumnHistogram)
-    target = read_columns(histogram, counts, release.n, counts_noise, centre=centre)
+    target = read_columns(histogram, counts, release.n, counts_noise, centre=centre, zero_one=zero_one[-1:])
     mean, error = spread[:-1] / release.n, noise / release.n
     square = spread[-1] / release.n * rows.norm
     around = float(mean @ mean) - rows.features * error**2 if centre else 0.0

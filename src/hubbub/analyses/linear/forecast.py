@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hubbub.analyses.linear.auto import choose_ball, multiplier_of, weights
-from hubbub.analyses.linear.noise_aware import enough_noise
+from hubbub.analyses.linear.auto import choose_ball, together, weights
 from hubbub.analyses.linear.tuning import TUNING
 from hubbub.privacy import DEFAULT, Budget
 from hubbub.protocols import Mechanism
@@ -54,7 +53,8 @@ def forecast(
     clients: int, features: int, budget: Budget, not_counted: int = 0, mechanism: Mechanism = DEFAULT
 ) -> Forecast:
     """For the default method with an intercept; `not_counted` clients' noise is not counted on (D + C)."""
-    multiplier = multiplier_of(mechanism.within(budget, weights())[1], features + 1)
+    _, sums, residuals = mechanism.within(budget, weights())
+    multiplier = together(sums, residuals, features + 1)
     ball = choose_ball(clients, features + 1, multiplier)
     assert ball.y is not None
     squares = _chi_square(features)
@@ -63,7 +63,6 @@ def forecast(
     shortened = float(np.mean(factor))
     noise = multiplier * ball.sensitivity(True) * math.sqrt(clients / max(clients - not_counted - 1, 1))
     sum_ = clients * level
-    noise = max(noise, enough_noise(clients, features + 1, sum_))
     kept = math.erf(ball.y / math.sqrt(2 * shortened))  # of X'y, after clipping y
     prior = EXPLAINED / features
     of_target = noise**2 / (2 * ball.weight**2)

@@ -13,7 +13,8 @@ import numpy as np
 
 from hubbub.analyses.linear.columns import Columns
 from hubbub.analyses.linear.noise_aware import Prior, sample_posterior
-from hubbub.analyses.linear.released import Released
+from hubbub.analyses.linear.released import Released, SecondLook
+from hubbub.analyses.linear.residuals import EDGES
 from hubbub.analyses.linear.sampler.chains import Effort
 from hubbub.analyses.linear.shrinkage import in_original_units, shrinkage_posterior
 from hubbub.analyses.linear.tuning import TUNING, record
@@ -94,28 +95,26 @@ class RegressionRelease:
         if not chosen:
             raise invalid("features", "at least one name", list(features), f"choose among {', '.join(self.names)}")
         r, first = self.released, int(self.released.intercept)
-        rows = [*range(first), *(first + j for j in chosen)]
-        sums = Gram(r.sums.xx[np.ix_(rows, rows)], r.sums.xy[rows], r.sums.yy)
-        columns = Columns(*(part[[*chosen, -1]] for part in (r.columns.centre, r.columns.scale, r.columns.doubt)))
-        fewer = replace(r, sums=sums, columns=columns, ball=replace(r.ball, features=len(rows)))
-        return replace(self, released=fewer, names=tuple(features))
+        return replace(
+            self, released=r.restricted([*range(first), *(first + j for j in chosen)]), names=tuple(features)
+        )
 
     def noise_budget(self) -> dict[str, Floats]:
         """For each coefficient the variance it owes to sampling, to the noise of X'y and to that of XX'.
 
         First-order, at the closed-form estimate, in the units of the data: a guide to what a larger budget would buy.
         """
-        r, first = self.released, int(self.released.intercept)
+        r, first, seen = self.released, int(self.released.intercept), self.released.evidence
         quick = shrinkage_posterior(r)
-        values, vectors = np.linalg.eigh(r.sums.xx)
-        solid = np.maximum(values, max(r.noise_std, 1e-9 * r.n))  # below the noise nothing is known of S
+        values, vectors = np.linalg.eigh(seen.xx)
+        solid = np.maximum(values, seen.noise_std)  # below the noise nothing is known of S
         inverse = vectors @ np.diag(1 / solid) @ vectors.T
-        beta = quick.coefficients.mean
+        step = quick.coefficients.mean - seen.around  # what the last round was not around yet
         squared = np.diag(inverse @ inverse)
         parts = {
             "sampling": np.diag(inverse) * quick.residual_variance,
-            "noise of X'y": squared * r.target_variance,
-            "noise of XX'": (squared * float(beta @ beta) + (np.diag(inverse) * beta) ** 2) * r.cross_variance,
+            "noise of X'y": squared * seen.xy_noise**2,
+            "noise of XX'": (squared * float(step @ step) + (np.diag(inverse) * step) ** 2) * seen.noise_std**2 / 2,
         }
         return {name: part[first:] * r.factors**2 for name, part in parts.items()}
 
@@ -128,7 +127,7 @@ class RegressionRelease:
             "xx": r.sums.xx.tolist(), "xy": r.sums.xy.tolist(), "yy": r.sums.yy,
             "radius": r.ball.radius, "y_bound": r.ball.y, "weight": r.ball.weight,
             "centre": r.columns.centre.tolist(), "scale": r.columns.scale.tolist(), "doubt": r.columns.doubt.tolist(),
-            "tuning": self.tuning,
+            "second": None if r.second is None else _second_content(r.second), "tuning": self.tuning,
         }  # fmt: skip
         Path(path).write_text(json.dumps(content, indent=1) + "\n")
 
@@ -224,10 +223,45 @@ def _released(content: dict[str, Any]) -> Released:
     if not np.allclose(sums.xx, sums.xx.T) or (columns.doubt < 0).any() or float(content["noise_std"]) < 0:
         raise ValueError
     shape = _shape(content.get("noise_shape"))
-    released = Released(sums, int(content["n"]), float(content["noise_std"]), ball, columns, intercept, shape)
-    if not _sensible(released):
+    second = None if content.get("second") is None else _second(content["second"], p)
+    released = Released(sums, int(content["n"]), float(content["noise_std"]), ball, columns, intercept, shape, second)
+    looks = [released]
+    if second is not None:
+        looks.append(replace(released, sums=second.sums, noise_std=second.noise_std, second=None))
+    if not all(map(_sensible, looks)):
         raise ValueError
     return released
+
+
+def _second_content(second: SecondLook) -> dict[str, Any]:
+    return {
+        "xx": second.sums.xx.tolist(), "xy": second.sums.xy.tolist(), "yy": second.sums.yy,
+        "noise_std": second.noise_std, "around": second.around.tolist(), "unit": second.unit,
+        "counts": second.counts.tolist(), "counts_noise": second.counts_noise,
+        "left_out": second.left_out, "left": second.left,
+    }  # fmt: skip
+
+
+def _second(content: dict[str, Any], p: int) -> SecondLook:
+    """The last round's release, checked for shapes and signs; its sums' size is checked with the others."""
+    arrays = {name: np.array(content[name], float) for name in ("xx", "xy", "around", "counts")}
+    shapes = {"xx": (p, p), "xy": (p,), "around": (p,), "counts": (len(EDGES) + 1,)}
+    single = {name: float(content[name]) for name in ("yy", "noise_std", "unit", "counts_noise")}
+    if any(arrays[name].shape != shape or not np.isfinite(arrays[name]).all() for name, shape in shapes.items()):
+        raise ValueError
+    if not np.isfinite(list(single.values())).all() or min(single["noise_std"], single["counts_noise"]) < 0:
+        raise ValueError
+    if not 1e-6 <= single["unit"] <= 1e6 or np.abs(arrays["around"]).max() > 1e6:
+        raise ValueError
+    if not np.allclose(arrays["xx"], arrays["xx"].T):
+        raise ValueError
+    left_out, left = float(content.get("left_out", 0.0)), content.get("left")
+    if not 0 <= left_out <= 1e6 or not (left is None or 0.01 <= float(left) <= 1):
+        raise ValueError
+    return SecondLook(
+        Gram(arrays["xx"], arrays["xy"], single["yy"]), single["noise_std"], arrays["around"], single["unit"],
+        arrays["counts"], single["counts_noise"], left_out, None if left is None else float(left),
+    )  # fmt: skip
 
 
 def _shape(value: object) -> float | None:

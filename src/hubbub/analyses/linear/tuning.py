@@ -11,11 +11,12 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, TypeVar
 
-VERSION = 1
+VERSION = 2
 """Of the numbers below: raised with every change of any of them."""
 
 COVERAGE = "hubbub experiment coverage"
 FIGURES = "hubbub experiment fig2; hubbub experiment fig3"
+REAL = "hubbub experiment real --sets choosing"
 TRIED = f"{COVERAGE}; {FIGURES}"
 CLIPPING = "python benchmarks/clipping.py"
 SPEED = "python benchmarks/posterior.py"
@@ -45,6 +46,11 @@ class Tuning:
     columns_share: float = by_hand(
         0.1, "part of the squared signal for the first round",
         "a tenth leaves the sums 95 % of their signal (decision 7)", FIGURES)
+    pilot_share: float = chosen(
+        0.3, "part of the rest for the first round of sums, which tells the second where to look",
+        "0.2, 0.3 and 0.4 were alike (decision 25)", REAL)
+    counts_share: float = chosen(
+        0.05, "part of the last round for counts of residuals", "0.1 was no better (decision 25)", REAL)
     spread_columns_share: float = by_hand(
         0.18, "the same where rows have a bounded length", "that round is to find means as well", FIGURES)
     spread_share: float = by_hand(
@@ -63,16 +69,19 @@ class Tuning:
         "X'y gets 1.3 % more noise than it needs, XX' 14 % less; 0.5, 0.6, 0.75 and 1 were tried (decision 7)", FIGURES)
 
     # reading columns off the first round
-    quantile: float = by_hand(
-        0.68, "quantile of the distance from the centre that is the scale", "a normal column's deviation", COVERAGE)
     centred: float = by_hand(
         0.8, "prior probability that a column lies around the middle of its bounds", "no record", COVERAGE)
     bin_shape: float = by_hand(
         0.04, "how far a bin's share may lie from that of a normal column, in the choice of that column",
         "columns are not all normal", COVERAGE)
-    bin_rest: float = by_hand(
-        0.1, "the same in what is read off the counts after it", "the counts are to correct the shape", COVERAGE)
-    bin_points: int = by_hand(16, "points within a bin", "no record", COVERAGE)
+    octaves: int = by_hand(
+        10, "halvings of a column's bound that the first round tells apart", "bounds too wide cost little", REAL)
+    clear: float = by_hand(
+        2.5, "deviations of its noise by which a count must differ from a normal column's to correct its shape",
+        "an eighth of the bins of a normal column would pass at 1.5, one in a hundred does here", REAL)
+    two_values: float = by_hand(
+        0.7, "prior probability that a column with bounds 0 and 1 has these two values only", "0.5 was alike", REAL)
+    few_two_values: float = by_hand(0.1, "the same of any other column", "the ends of bounds are rarely met", REAL)
     sure: float = by_hand(
         0.3, "doubt up to which the target's scale is taken as it comes",
         "beyond it the scale grows: a target clipped too hard tells the wrong thing", COVERAGE)
@@ -81,63 +90,60 @@ class Tuning:
 
     # undoing the clipping of y
     clipping_counts: float = chosen(
-        2 / 3, "part of a normal target's loss by clipping that is put back where no draw says which",
+        2 / 3, "part of a normal target's loss by clipping that is put back in the first sums",
         "the mean of the law of that share, which was one of eight (decision 8)", f"{CLIPPING}; {TRIED}")
-    more_growth: float = chosen(
-        1.5, "of what clipping takes from a normal target's variance so much is put back",
-        "of five, on predictive intervals of the sets that are reported (decision 8)", TRIED)
-    most_growth: float = chosen(1.5, "most growth of the residual variance", "as more_growth (decision 8)", TRIED)
+    least_left: float = by_hand(
+        0.35, "least share of residuals taken to be not clipped", "what divides by it must not explode", REAL)
+    least_shortening: float = by_hand(
+        0.02, "least mean squared factor by which rows are taken to be shortened", "the same", REAL)
+
+    # reading the width of residuals off their counts
+    residual_doubt: float = by_hand(
+        0.5, "doubt of the log width of residuals before they are counted", "no record", REAL)
+    residual_shape: float = by_hand(
+        0.005, "how far a bin's share may lie from that of a t law", "residuals follow no law exactly", REAL)
+    least_unexplained: float = by_hand(
+        0.15, "least part of the first residuals' variance that better coefficients leave", "no record", REAL)
 
     # the prior of the noise-aware posterior
     least_doubt: float = by_hand(
         0.35, "least deviation of the log scale of a column", "columns are not all normal", COVERAGE)
-    off_diagonal: tuple[float, float] = by_hand(
-        (0.003, 1.0), "range of the deviation of an off-diagonal term of S, of the largest level",
-        "from next to none to as large as the diagonal", CALIBRATION)
+    spread: tuple[float, float] = by_hand(
+        (0.05, 3.0), "range of the deviation of log S, the logarithm of a matrix",
+        "from next to uncorrelated columns to eigenvalues that differ by factors of thousands", CALIBRATION)
     least_level: float = by_hand(1e-3, "least level of S, of the largest", "no record", CALIBRATION)
-    centred_doubt: float = by_hand(0.3, "doubt up to which a column counts as centred", "no record", COVERAGE)
-    off_centre: float = by_hand(
-        2.0, "deviation of a column's centre for each unit of doubt beyond that", "no record", COVERAGE)
-    open_noise: float = by_hand(
-        0.03, "noise, of all that can be seen, from which on centres are open in full",
-        "many clients find their columns, whatever the shape", COVERAGE)
     widest_prior: float = by_hand(
         1e4, "largest prior scale or mean, in standard units", "beyond it is all the same", CALIBRATION)
 
     # few rows for the columns
     few_rows: float = by_hand(
-        4.0, "rows a column below which noise is added", "seven settings of n and d were tried (decision 8)", COVERAGE)
+        4.0, "rows a column below which sums are taken for noisier than they are",
+        "seven settings of n and d were tried (decision 8)", COVERAGE)
     few_rows_of_many: float = by_hand(
         10.0, "the same beyond many_columns", "walkers are few there, too (decision 8)", COVERAGE)
-    many_columns: int = by_hand(64, "columns beyond which walkers are few", "the last step of effort", COVERAGE)
+    many_columns: int = by_hand(64, "columns beyond which walkers are few", "a step of effort", COVERAGE)
     blur: float = by_hand(
         2.0, "noise with one row a column, of S_jj", "0, 0.3, 1 and 3 were tried, too (decision 8)", COVERAGE)
 
     # the sampler
     effort: tuple[tuple[int | None, int, int, int], ...] = by_hand(
-        ((4, 100, 40, 1000), (24, 40, 45, 1000), (64, 16, 40, 100), (None, 8, 25, 25)),
+        ((4, 40, 30, 1000), (24, 32, 30, 1000), (64, 16, 30, 100), (128, 8, 30, 30), (None, 8, 4, 5)),
         "up to so many columns: walkers, sweeps before the first draw, most sweeps after it",
         "fewer where each costs more", f"{SPEED}; {CHAINS}")
     tail: float = by_hand(
         4.0, "degrees of freedom of the stand-in law of y'y", "heavier than the truth: bounded weights", CALIBRATION)
     slice_steps: int = by_hand(60, "most shrinkings of one slice", "then the walker stays where it is", CALIBRATION)
-    hyper_moves: int = by_hand(3, "moves of (V, R2) in a sweep", "no record", CHAINS)
+    together_steps: tuple[float, ...] = chosen(
+        (0.3, 2.0), "deviations of a move of the level or the spread of log S together with log S",
+        "short ones where the sums say something of S, long ones where noise hides it", CALIBRATION)
+    hyper_moves: int = by_hand(3, "moves of (V, R2, power) in a sweep", "no record", CHAINS)
     hyper_steps: tuple[float, ...] = by_hand(
-        (0.4, 0.85, 1.0), "lengths of a move of (V, R2), of a difference between walkers", "no record", CHAINS)
+        (0.4, 0.85, 1.0), "lengths of such a move, of a difference between walkers", "no record", CHAINS)
     hyper_jitter: float = by_hand(
         1e-4, "deviation added to such a move", "so that every place can be reached", CHAINS)
-    centre_steps: tuple[float, ...] = by_hand(
-        (0.3, 0.7, 1.0), "lengths of a move of the centres; half of that where S stays", "no record", CHAINS)
-    centre_parts: tuple[float, ...] = by_hand(
-        (0.3, 1.0), "shares of the centres that move at once", "no record", CHAINS)
-    centre_jitter: float = by_hand(
-        0.02, "deviation added to such a move, of the prior's", "so that every place can be reached", CHAINS)
-    stretch_step: float = by_hand(
-        0.5, "deviation of the log factor that stretches off-diagonal terms", "no record", CHAINS)
-    rescue_every: int = by_hand(8, "sweeps between two rescues of lost walkers", "no record", CALIBRATION)
-    lost: float = by_hand(
-        4.0, "distances from median to lower quartile, below the latter, at which a walker is lost", "no record",
-        CALIBRATION)
+    tries: int = by_hand(
+        8, "draws of the coefficients in a state, of which one is kept by its weight",
+        "one alone often has a weight of next to nothing where the noise is large", CALIBRATION)
 
     # judging the sampler
     chains: int = by_hand(

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.analyses.linear.sampler.centres import move_centres_alone, move_centres_with_sums
 from hubbub.analyses.linear.sampler.draw import Draw, draw
 from hubbub.analyses.linear.sampler.explained import move_explained
 from hubbub.analyses.linear.sampler.level import move_level
 from hubbub.analyses.linear.sampler.model import move_model
-from hubbub.analyses.linear.sampler.off_diagonal import move_off_diagonal
-from hubbub.analyses.linear.sampler.start import rescue, start
+from hubbub.analyses.linear.sampler.spread import move_spread
+from hubbub.analyses.linear.sampler.start import start
 from hubbub.analyses.linear.sampler.state import State
 from hubbub.analyses.linear.sampler.sums import move_sums
 from hubbub.analyses.linear.sampler.target import Target
+from hubbub.analyses.linear.sampler.together import move_level_and_sums, move_spread_and_sums
 from hubbub.analyses.linear.sampler.variances import move_variances
 from hubbub.analyses.linear.tuning import TUNING
 from hubbub.arrays import Floats
@@ -72,10 +72,8 @@ def _systematic(rows: NDArray[np.intp], weights: Floats) -> NDArray[np.intp]:
 def walk(rng: np.random.Generator, target: Target, effort: Effort, sweeps: int) -> Walked:
     """Burn in, then one draw of every walker after each sweep."""
     state = start(rng, target, effort.walkers)
-    for number in range(effort.burn):
+    for _ in range(effort.burn):
         state, _ = sweep(rng, state, target)
-        if number % TUNING.rescue_every == TUNING.rescue_every - 1:
-            state = rescue(rng, state, target)
     found, probabilities = [], np.zeros(len(target.models))
     for _ in range(sweeps):
         state, probability = sweep(rng, state, target)
@@ -87,10 +85,11 @@ def walk(rng: np.random.Generator, target: Target, effort: Effort, sweeps: int) 
 def sweep(rng: np.random.Generator, state: State, target: Target) -> tuple[State, Floats]:
     """Every part of the state once; with the probabilities of the compared models."""
     kernels = [move_level]
+    if not target.full:
+        kernels.append(move_level_and_sums)
     if target.p > 1:
-        kernels.append(move_off_diagonal)
+        kernels += [move_spread, move_spread_and_sums]
     kernels.append(move_sums)
-    kernels += [move_centres_with_sums, move_centres_alone] * target.centre_moves
     kernels += [move_explained] * TUNING.hyper_moves
     if target.shape is not None:
         kernels.append(move_variances)

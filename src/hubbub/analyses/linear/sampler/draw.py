@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from hubbub.analyses.linear.sampler.state import State
 from hubbub.analyses.linear.sampler.target import Parts, Target
+from hubbub.analyses.linear.tuning import TUNING
 from hubbub.arrays import Floats
 
 
@@ -18,11 +19,9 @@ class Draw:
 
     beta: Floats
     residual_variance: Floats
-    square: Floats
-    """Mean square of y."""
     S: Floats
     log_weight: Floats
-    """What makes up for the stand-in law of y'y."""
+    """What makes up for the stand-in law of the squares."""
 
     def taken(self, rows: NDArray[np.intp]) -> Draw:
         """The draws of these rows."""
@@ -34,28 +33,48 @@ class Draw:
         return cls(*(np.concatenate(part) for part in zip(*(each._parts() for each in draws), strict=True)))
 
     def _parts(self) -> tuple[Floats, ...]:
-        return self.beta, self.residual_variance, self.square, self.S, self.log_weight
+        return self.beta, self.residual_variance, self.S, self.log_weight
 
 
 def draw(rng: np.random.Generator, state: State, target: Target) -> Draw:
-    """q given the noisy q, then beta given q, for each walker."""
-    S = state.S
-    parts = target.parts(S, state.hyper, state.model, state.variances)
-    s2, q = parts.s2, draw_q(rng, parts)
-    root = np.sqrt(parts.t)
-    precision = target.eye + root[:, :, None] * S * root[:, None, :] / s2[:, None, None]
-    gap = root * (q - S @ target.mean) / s2[:, None]
+    """q given the noisy q, then beta given q, for each walker.
+
+    Of several draws of q one is kept, as likely as the squares find it; the mean of what they find is the weight.
+    """
+    sums, tries = state.sums, TUNING.tries
+    parts = target.parts(sums, state.hyper, state.model, state.variances)
+    s2, rows = parts.s2, np.arange(state.walkers)
+    drawn = draws_of_q(rng, parts, tries)
+    along = np.einsum("cij,kci->kcj", sums.axes, drawn)
+    center = np.sum(along**2 / sums.values, axis=-1) + target.dof * s2
+    width = 2 * target.dof * s2**2 + target.square_noise * state.variances.yy
+    log = -0.5 * np.log(width) - 0.5 * (parts.square - center) ** 2 / width - parts.of_square
+    reached = np.cumsum(np.exp(log - log.max(axis=0)), axis=0)
+    kept = np.minimum((reached < rng.uniform(size=state.walkers) * reached[-1]).sum(axis=0), tries - 1)
+    q = drawn[kept, rows]
+    least = 1e-12 * _mean_diagonal(parts.T) + 1e-300  # a prior may be so narrow that its variance is 0
+    root = np.linalg.cholesky(parts.T + least[:, None, None] * target.eye)
+    back = np.swapaxes(root, -1, -2)
+    precision = target.eye + back @ sums.S @ root / s2[:, None, None]
+    gap = back @ (q - sums.S @ target.mean)[..., None] / s2[:, None, None]
     normal = rng.standard_normal((*q.shape, 1))
     turned = np.linalg.solve(np.swapaxes(np.linalg.cholesky(precision), -1, -2), normal)
-    beta = target.mean + root * (np.linalg.solve(precision, gap[..., None]) + turned)[..., 0]
-    center = np.sum(q * np.linalg.solve(S, q[..., None])[..., 0], axis=-1) + target.dof * s2
-    width = 2 * target.dof * s2**2 + target.yy_noise * state.variances.yy
-    exact = -0.5 * np.log(width) - 0.5 * (target.yy - center) ** 2 / width
-    return Draw(beta, s2, center / target.n, S, exact - parts.of_yy)
+    gamma = target.mean + (root @ (np.linalg.solve(precision, gap) + turned))[..., 0]
+    weight = np.log(reached[-1] / tries) + log.max(axis=0)
+    return Draw(target.around + gamma, s2, sums.S, weight)
 
 
 def draw_q(rng: np.random.Generator, parts: Parts) -> Floats:
     """The exact q of each walker, given the noisy one."""
+    return np.asarray(draws_of_q(rng, parts, 1)[0])
+
+
+def draws_of_q(rng: np.random.Generator, parts: Parts, size: int) -> Floats:
+    """(size, walkers, p): several of them."""
     values, vectors = np.linalg.eigh((parts.covariance + np.swapaxes(parts.covariance, -1, -2)) / 2)
-    normal = np.sqrt(np.maximum(values, 0.0)) * rng.standard_normal(parts.mean.shape)
-    return np.asarray(parts.mean + np.einsum("cij,cj->ci", vectors, normal))
+    normal = np.sqrt(np.maximum(values, 0.0)) * rng.standard_normal((size, *parts.mean.shape))
+    return np.asarray(parts.mean + np.einsum("cij,kcj->kci", vectors, normal))
+
+
+def _mean_diagonal(matrices: Floats) -> Floats:
+    return np.asarray(np.trace(matrices, axis1=-2, axis2=-1) / matrices.shape[-1])

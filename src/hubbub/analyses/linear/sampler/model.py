@@ -16,7 +16,9 @@ def move_model(rng: np.random.Generator, state: State, target: Target) -> tuple[
     if models == 1:
         return state, Info(0.0, np.ones(1))
     all_in = np.full(walkers, 1)
-    each = np.array([target.log_likelihood(state.S, state.hyper, m * all_in, state.variances) for m in range(models)])
+    each = np.array(
+        [target.log_likelihood(state.sums, state.hyper, m * all_in, state.variances) for m in range(models)]
+    )
     probability = np.exp(each - each.max(axis=0))
     probability /= probability.sum(axis=0)
     chosen = (np.cumsum(probability, axis=0) < rng.uniform(size=walkers)).sum(axis=0)

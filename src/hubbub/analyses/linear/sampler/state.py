@@ -40,25 +40,61 @@ FIXED = Variances(np.ones((1, 1, 1)), np.ones((1, 1)), np.ones(1))
 
 
 @dataclass(frozen=True)
+class Sums:
+    """The exact sum of uu' of each walker, with what makes it up: S = axes diag(values) axes'. Always positive."""
+
+    S: Floats
+    """(walkers, p, p)."""
+    values: Floats
+    """(walkers, p)."""
+    axes: Floats
+    """(walkers, p, p), a column for each value."""
+
+    @classmethod
+    def of(cls, S: Floats) -> Sums:
+        """Of given matrices, positive definite ones."""
+        values, axes = np.linalg.eigh(S)
+        return cls(S, np.maximum(values, 1e-300), axes)
+
+    def taken(self, rows: NDArray[np.intp] | NDArray[np.bool_] | slice) -> Sums:
+        """Those of some of the walkers."""
+        return Sums(self.S[rows], self.values[rows], self.axes[rows])
+
+    def put(self, rows: NDArray[np.intp], others: Sums) -> Sums:
+        """With others for some of the walkers."""
+        parts = tuple(part.copy() for part in (self.S, self.values, self.axes))
+        for part, other in zip(parts, (others.S, others.values, others.axes), strict=True):
+            part[rows] = other
+        return Sums(*parts)
+
+
+@dataclass(frozen=True)
 class State:
     """One row for each walker. Kernels make a new state and leave the arrays of the old one alone."""
 
     level: Floats
     """The common level of log S_jj and log n V."""
-    off: Floats
-    """Deviation of the off-diagonal terms of S."""
-    away: Floats
-    """(walkers, p): how far columns lie from zero."""
-    S: Floats
-    """(walkers, p, p): the exact sum of uu'."""
+    spread: Floats
+    """Deviation of the terms of log S."""
+    log_S: Floats  # noqa: N815  # S is its name in the paper
+    """(walkers, p, p): the logarithm of the matrix S, in the axes of the noisy S (and up to its trace, where that is
+    known)."""
+    sums: Sums
+    """What follows from it."""
     hyper: Floats
-    """(walkers, 2): log n V and logit R2, the variance of y and the share of it that x explains."""
+    """(walkers, 3): log n V, logit R2 and logit of the power: the variance of y, the share of it that x explains, and
+    how far the prior of coefficients follows S."""
     model: NDArray[np.intp]
     """Which of the compared models each walker is in."""
     likelihood: Floats
-    """Of the noisy q and y'y at this state, kept so that no move computes it twice."""
+    """Of what was seen of q and squares at this state, kept so that no move computes it twice."""
     variances: Variances = FIXED
     """Of the noise, as each walker takes it to be."""
+
+    @property
+    def S(self) -> Floats:  # noqa: N802  # as above
+        """(walkers, p, p): the exact sum of uu'."""
+        return self.sums.S
 
     @property
     def walkers(self) -> int:

@@ -23,10 +23,10 @@ _LEAST = 1e-10  # of a variance, in units of its mean: matrices stay invertible,
 def move_variances(rng: np.random.Generator, state: State, target: Target) -> tuple[State, Info]:
     """Those of S given S; then those of q, then that of y'y, each as often as the law of y'y agrees."""
     held = replace(state.variances, S=_of_sums(rng, state, target))
-    parts = target.parts(state.S, state.hyper, state.model, held)
+    parts = target.parts(state.sums, state.hyper, state.model, held)
     q, parts = _of_products(rng, state, target, held, parts)
-    yy, of_yy = _of_square(rng, target, held.yy, parts)
-    likelihood = parts.log - parts.of_yy + of_yy
+    yy, of_square = _of_square(rng, target, held.yy, parts)
+    likelihood = parts.log - parts.of_square + of_square
     moved = np.mean((q != held.q).any(axis=1))  # those of S always move
     return replace(state, variances=Variances(held.S, q, yy), likelihood=likelihood), Info(float(moved))
 
@@ -49,10 +49,10 @@ def _of_products(
     q, drawn given the noisy q alone, tells the noise and so the variances. They are a proposal: were it not for y'y,
     they would follow their law, so the stand-in law of y'y decides, which looks at them.
     """
-    noise = target.q - draw_q(rng, parts)
+    noise = parts.q - draw_q(rng, parts)
     proposed = replace(held, q=_given(rng, target, noise**2 / target.q_noise))
-    there = target.parts(state.S, state.hyper, state.model, proposed)
-    taken = np.log(rng.uniform(size=state.walkers)) < there.of_yy - parts.of_yy
+    there = target.parts(state.sums, state.hyper, state.model, proposed)
+    taken = np.log(rng.uniform(size=state.walkers)) < there.of_square - parts.of_square
     return np.where(taken[:, None], proposed.q, held.q), there.where(taken, parts)
 
 
@@ -61,9 +61,9 @@ def _of_square(rng: np.random.Generator, target: Target, yy: Floats, parts: Part
     so they are proposed from their prior, which it mostly agrees with."""
     assert target.shape is not None
     proposed = np.maximum(rng.gamma(target.shape, 1 / target.shape, yy.shape), _LEAST)
-    there = log_stand_in(parts.gap, parts.width + target.yy_noise * (proposed - yy))
-    taken = np.log(rng.uniform(size=yy.shape)) < there - parts.of_yy
-    return np.where(taken, proposed, yy), np.where(taken, there, parts.of_yy)
+    there = log_stand_in(parts.gap, parts.width + target.square_noise * (proposed - yy))
+    taken = np.log(rng.uniform(size=yy.shape)) < there - parts.of_square
+    return np.where(taken, proposed, yy), np.where(taken, there, parts.of_square)
 
 
 def _given(rng: np.random.Generator, target: Target, square: Floats) -> Floats:
