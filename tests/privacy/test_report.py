@@ -12,6 +12,7 @@ import pytest
 from hubbub.engines import LocalEngine, TrustedAggregator
 from hubbub.privacy import Budget, EarlyPopulation, PrivacyReport, gaussian_round, shared_multipliers
 from hubbub.privacy.report import Round
+from hubbub.securesum import Replicated
 from hubbub.statistics import Means
 
 BUDGET = Budget(1.0, 1e-5)
@@ -40,6 +41,16 @@ def test_text_answers_a_data_protection_officers_questions():
         assert part in " ".join(text.split()), part
     assert "NOT A GUARANTEE" not in text
     assert max(len(line) for line in text.splitlines()) <= 100
+
+
+def test_what_holds_against_computes_rests_on_the_trust_that_the_scheme_states():
+    made = report(LocalEngine(secure_sum=Replicated(3, 2)))
+    (against,) = (text for text in made.holds_against() if "Computes" in text)
+    sentence = "no two of the three Computes pool what they hold, and none of them signs two lists of clients"
+    assert "up to 1 of the 3 Computes that pool what they hold" in against
+    assert f"as far as the trust is justified that {sentence}" in against
+    assert str(made.as_dict()["trust"]).startswith(sentence)
+    assert report(TrustedAggregator()).as_dict()["trust"] is None
 
 
 def test_spent_epsilon_is_the_composition_of_the_rounds():

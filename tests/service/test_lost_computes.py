@@ -25,6 +25,7 @@ from hubbub.service.analyst import analyst as analysts
 from hubbub.service.client import client as clients
 from hubbub.service.devnet import LocalCompute, LocalComputes
 from hubbub.service.node.compute import Limits
+from hubbub.service.node.config import init_compute
 from hubbub.service.wire.messages import SUM, decode_sum, encode_sum
 from hubbub.service.wire.problems import Problem
 from hubbub.service.wire.records import RoundRecord, StudyRecord
@@ -178,7 +179,7 @@ def test_an_analysis_of_several_rounds_goes_on(trio: LocalComputes):
 @pytest.mark.slow
 def test_a_round_that_a_quorum_refused_is_paid_back_although_one_is_lost(trio: LocalComputes, tmp_path: Path):
     """The budget covers one round: the second opens only where the first one's charge is given back everywhere."""
-    study = LiveStudy(trio, tmp_path, budget=Budget(1.0, 1e-5), secure_sum=Replicated(3, 2))
+    study = LiveStudy(trio, tmp_path, budget=Budget(1.0, 1e-5), secure_sum=Replicated(3, 2), patience=5.0)
     study.prepare()
     first = study.plan(0, 4.0)
     study.analyst.open_round(first)
@@ -196,6 +197,37 @@ def test_a_round_that_a_quorum_refused_is_paid_back_although_one_is_lost(trio: L
     assert study.analyst.release(second).clients == N
     with pytest.raises(Problem, match="budget must cover the round"):
         study.analyst.open_round(study.plan(2, 4.0))
+
+
+@pytest.mark.slow
+def test_one_that_is_set_up_anew_after_its_disk_was_lost_stops_nobody(trio: LocalComputes, tmp_path: Path):
+    """It answers again, at the same address, and knows nothing of the study: no worse than one that is silent."""
+    study = LiveStudy(trio, tmp_path, secure_sum=Replicated(3, 2), patience=4.0)
+    study.analyst.register()
+    study.analyst.invite(study.tokens)
+    *early, late = study.clients
+    for name in early:
+        study.clients[name].enrol(study.tokens[name][0])
+    record, lost = study.plan(), trio.computes[2]
+    study.analyst.open_round(record)
+    lose(lost)
+    study.clients[late].enrol(study.tokens[late][0])  # as many as a round can do without may be away
+    assert not study.outbox.enrolled(study.study.id, late)
+    settings = {"database": "sqlite:///compute.db", "limits": replace(LIMITS, anyone=True)}
+    init_compute(lost.folder, "compute-3", f"127.0.0.1:{lost.port}", **settings)
+    lost.start()
+    study.clients[late].enrol(study.tokens[late][0])
+    study.send(record)
+    assert [parcel.compute for parcel in study.clients[late].unsent(record)] == [2]
+    study.analyst.close(record)
+    for _ in range(2):
+        np.testing.assert_array_equal(study.analyst.release(record).value, study.exact())
+        assert [each.state for each in study.analyst.rounds()] == ["released"]
+        assert [each.state for each in study.analyst.catch_up()] == ["released"]
+        assert [each.record for each in clients.rounds_at(study.study, study.web)] == [record]
+    assert study.analyst.open_round(study.plan(1)) == [2]
+    with pytest.raises(Problem, match="not-found|register"):
+        LiveStudy(trio, tmp_path, secure_sum=Replicated(3, 2)).analyst.rounds()  # nobody at all knows that one
 
 
 @pytest.mark.parametrize("code", ["closed", "round-refused"])

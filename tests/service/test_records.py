@@ -141,7 +141,7 @@ def test_what_is_not_the_signed_study_is_refused_in_one_line(data: bytes, messag
 @pytest.mark.parametrize(
     ("population", "line"),
     [
-        (Population(5), "for each sample, .*together with one more client and all but one of the 3 Computes above$"),
+        (Population(5), "for each sample, .*together with one more client and all but one of the 3 Computes above that pool what they hold$"),
         (Population(5, 1, 2), "together with up to 2 clients that collude, one more .*, whichever 1 of the 5 clients stay away"),
         (Population(5, samples=9, largest=4, unit="client"), "for all samples of a client together, "),
     ],
@@ -253,8 +253,8 @@ def test_a_signature_serves_one_purpose_only():
     assert not verified(ANALYST.public(), signature, RoundRecord.LABEL, canonical(roster.content()))
 
 
-@pytest.mark.parametrize("clients", [["b", "a"], ["a", "a"], [1], "ab"])
-def test_rosters_are_sorted_and_distinct(clients):
+@pytest.mark.parametrize("clients", [["b", "a"], ["a", "a"], [1], "ab", ["\ud800"], ["a\n"], [""], ["a" * 200]])
+def test_rosters_are_sorted_and_distinct_names(clients):
     content = {**RosterRecord(digest(STUDY), digest(ROUND), 0, 1, (), "e1").content(), "clients": clients}
     data = canonical({"record": content, "signature": "00" * 64})
     with pytest.raises(InvalidInput):

@@ -84,7 +84,7 @@ def run(options: ExplainOptions) -> None:
         "features": features, "method": method, "mechanism": law.describe()["mechanism"],
         "guarantee": f"{budget}-differential privacy, replace-one",
         "covers": f"up to {population.colluders} colluding clients, whichever {population.dropouts} clients "
-        f"go missing, and {secure_sum['may_conspire']} of {computes} Computes",
+        f"go missing, and {secure_sum['may_conspire']} of {computes} Computes that pool what they hold",
         "secure_sum": secure_sum,
         "extra_variance_factor": clients / population.shares,
         "thresholds": None if thresholds is None else {"x": thresholds[0], "y": thresholds[1]},

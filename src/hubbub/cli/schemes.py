@@ -15,9 +15,10 @@ if TYPE_CHECKING:
     from hubbub.protocols import SecureSum
 
 Scheme = Literal["additive", "replicated", "shamir", "subset"]
-_NUMBERS: dict[str, tuple[str, ...]] = {
+NUMBERS: dict[str, tuple[str, ...]] = {
     "additive": (), "replicated": ("threshold", "cheating"), "shamir": ("threshold", "cheating"), "subset": ("each",),
 }  # fmt: skip
+"""What each of our schemes is told beside the number of Computes; `cheating` can be left out."""
 _MEANING = {"threshold": "how many Computes are enough", "each": "how many Computes each client uses"}
 
 
@@ -42,9 +43,9 @@ class SchemeOptions:
         given = {name: getattr(self, name) for name in ("threshold", "each", "cheating")}
         given = {name: value for name, value in given.items() if value is not None}
         for name, value in given.items():
-            if name not in _NUMBERS[self.scheme]:
+            if name not in NUMBERS[self.scheme]:
                 raise invalid(name, f"left out where the scheme is {self.scheme}", value, "choose another --scheme")
-        for name in set(_NUMBERS[self.scheme]) - set(given) - {"cheating"}:
+        for name in set(NUMBERS[self.scheme]) - set(given) - {"cheating"}:
             raise InvalidInput(f"{name} must be given for the scheme {self.scheme}, got none; say {_MEANING[name]}")
         return SECURE_SUMS.build({"scheme": self.scheme, "computes": computes, **given})
 

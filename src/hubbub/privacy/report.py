@@ -99,6 +99,7 @@ class PrivacyReport:
             "meaning": self.meaning() if self.is_guarantee else None,
             "setting": self._last.setting.statement, **population_dict(self._last.population),
             "computes": self._last.computes,
+            "trust": None if self._last.trust is None else self._last.trust.sentence,
             "rounds": [r.as_dict() for r in self.rounds],
             "holds_against": self.holds_against(), "not_promised": self.not_promised(),
         }  # fmt: skip
@@ -117,8 +118,8 @@ class PrivacyReport:
         return [
             public,
             "the analyst, and any single client, who knows (and can subtract) its own share of the noise",
-            f"{p.population.colluding(missing)}up to {conspiring(p)} of the {p.computes} Computes, wherever "
-            "these are run by independent parties (and as long as AES-128 is not broken)",
+            f"{p.population.colluding(missing)}up to {conspiring(p)} of the {p.computes} Computes that pool what "
+            f"they hold, {provided(p)} (and as long as AES-128 is not broken)",
         ]
 
     def meaning(self) -> str:
@@ -192,6 +193,11 @@ def common(p: Protection) -> list[str]:
     """What no report promises, and what the mechanism's figures take for granted."""
     proviso = "" if p.trust is None else p.trust.proviso
     return [*COMMON, *([] if p.reservation is None else [p.reservation]), *([proviso] if proviso else [])]
+
+
+def provided(p: Protection) -> str:
+    """The assumption about Computes on which the promise against them rests."""
+    return "" if p.trust is None else f"as far as the trust is justified that {p.trust.sentence}"
 
 
 def conspiring(p: Protection) -> int:

@@ -16,6 +16,7 @@ from hubbub.privacy.report import (
     entry,
     opening,
     population_dict,
+    provided,
 )
 from hubbub.protocols import Statement
 
@@ -106,7 +107,8 @@ class TrainingReport(Statement):
         if self._protection.setting.aggregator:
             return {"public model": {**spent, "why": hidden}}
         p = self._protection
-        seen = f"{p.population.colluding(self.most_dropouts)}up to {conspiring(p)} of them see uniform shares"
+        who = f"{p.population.colluding(self.most_dropouts)}up to {conspiring(p)} of them"
+        seen = f"{who} that pool what they hold see uniform shares, {provided(p)}"
         return {
             "public model": {**spent, "why": hidden},
             "Computes": {**spent, "why": f"{hidden}; {seen}"},

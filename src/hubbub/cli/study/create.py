@@ -123,6 +123,9 @@ def run(options: CreateOptions) -> None:
         return
     console.print(f"study {study.id}", markup=False)
     print_fingerprints(found)
+    console.print(f"it rests on trust that {secure_sum['trust']}", markup=False)
+    if secure_sum["not_promised"]:
+        console.print(f"not promised: {secure_sum['not_promised']}", markup=False)
     _print_subset(secure_sum, population.clients)
     console.print(
         f"written to {path}; keep {key_path} secret, give each line of {token_path} to its client", markup=False

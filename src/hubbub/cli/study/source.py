@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from hubbub.cli.schemes import NUMBERS
 from hubbub.errors import InvalidInput, invalid, whole
 from hubbub.privacy import DEFAULT, MECHANISMS, Population, covered
 from hubbub.protocols import SecureSum
@@ -92,11 +93,22 @@ def read_scheme(content: Mapping[str, Any], computes: int, clients: int) -> Secu
         raise invalid("sum", 'a table such as { scheme = "additive" }', entries, "name the scheme")
     if entries["scheme"] == "subset":
         entries = _with_each(entries, computes, clients)
-    found = SECURE_SUMS.build({"computes": computes, **entries})
-    used = {"package", *found.describe()}  # a scheme may leave out of its description what is zero
-    if unknown := sorted(name for name, value in entries.items() if value and name not in used):
-        raise invalid("sum", f"made of what the scheme {entries['scheme']} has", unknown[0], "check the spelling")
-    return found
+    _check_names(entries)
+    return SECURE_SUMS.build({"computes": computes, **entries})
+
+
+def _check_names(entries: Mapping[str, Any]) -> None:
+    """Refuse what a scheme of ours does not have, and the lack of what it needs; another package checks its own."""
+    scheme = entries["scheme"]
+    if scheme not in NUMBERS:
+        return
+    known = NUMBERS[scheme]
+    if missing := sorted({*known} - {"cheating"} - set(entries)):
+        raise InvalidInput(f"sum must have {missing[0]} for the scheme {scheme}, got none; see `study create --help`")
+    more = {"seed"} if scheme == "subset" else set()
+    if unknown := sorted(set(entries) - {"scheme"} - {*known} - more):
+        has = ", ".join(known) or "no other entries"
+        raise invalid("sum", f"made of what the scheme {scheme} has ({has})", unknown[0], "check the spelling")
 
 
 def _with_each(entries: Mapping[str, Any], computes: int, clients: int) -> dict[str, Any]:

@@ -123,10 +123,14 @@ class Analyst:
         for position, theirs in present.items():
             compute = self.study.computes[position]
             url = f"{compute.url}/v1/studies/{self.study.id}/rounds"
-            for missed in rounds[len(theirs) :]:
-                self.web.post(url, missed.signed, wait_for=("round-under-way",))
-                if missed.state != "open":
-                    self.web.post(f"{url}/{missed.record.number}/close", self._end(missed.record))
+            try:
+                for missed in rounds[len(theirs) :]:
+                    self.web.post(url, missed.signed, wait_for=("round-under-way",))
+                    if missed.state != "open":
+                        self.web.post(f"{url}/{missed.record.number}/close", self._end(missed.record))
+            except HubbubError:
+                if not self._spare:  # otherwise it counts as one that is away, if the others are enough
+                    raise
         held = [max((theirs[i].reports for theirs in found if i < len(theirs)), default=0) for i in range(len(rounds))]
         return [replace(each, reports=reports) for each, reports in zip(rounds, held, strict=True)]
 
@@ -143,15 +147,19 @@ class Analyst:
         return [replace(each, state=min(said, key=_furthest)) for each, said in zip(rounds, states, strict=True)]
 
     def _present(self) -> dict[int, list[RoundStatus]]:
-        """What each Compute knows of rounds; raises where more are silent than a round can do without."""
-        found, failed = dict[int, list[RoundStatus]](), list[Unreachable]()
+        """What each Compute knows of rounds; raises where more fail to say than a round can do without.
+
+        One that answers, but does not know the study or answers nonsense, is no better than one that is silent: it may
+        have been set up anew after its disk was lost.
+        """
+        found, failed = dict[int, list[RoundStatus]](), list[HubbubError]()
         for position, compute in enumerate(self.study.computes):
             try:
                 found[position] = rounds_of(self.study, compute, self._brief if self._spare else self.web)
-            except Unreachable as error:
+            except HubbubError as error:
                 failed.append(error)
-        if len(failed) > self._spare:
-            raise failed[0]
+            if len(failed) > self._spare:
+                raise failed[0]
         return found
 
     @property
@@ -170,15 +178,14 @@ class Analyst:
     def open_round(self, record: RoundRecord) -> list[int]:
         """Open the round at every Compute; each checks it and charges its own ledger.
 
-        Returns the places of those that did not answer; there may be as many as a round can do without (`quorum`).
+        Returns the places of those that did not; there may be as many as a round can do without (`quorum`).
         """
         least = len(self.study.computes) - self._spare
-        waiting = ("round-under-way",)
-        return self._everywhere("rounds", sign_record(record, self.key), waiting, passing=waiting, least=least)
+        return self._everywhere("rounds", sign_record(record, self.key), ("round-under-way",), least)
 
     def close(self, record: RoundRecord) -> None:
         """End the round at every Compute; one that confirms is enough, since it passes the close on to the others."""
-        self._everywhere(f"rounds/{record.number}/close", self._end(record), passing=("not-found",), least=1)
+        self._everywhere(f"rounds/{record.number}/close", self._end(record), least=1)
 
     def release(
         self,
@@ -287,28 +294,21 @@ class Analyst:
             f"{'every Compute has' if not self._spare else 'enough of them have'} signed its refusal"
         )
 
-    def _everywhere(
-        self,
-        path: str,
-        data: bytes,
-        wait_for: Sequence[str] = (),
-        passing: Sequence[str] = (),
-        least: int | None = None,
-    ) -> list[int]:
+    def _everywhere(self, path: str, data: bytes, wait_for: Sequence[str] = (), least: int | None = None) -> list[int]:
         """The same record to every Compute, at the same time; `least` of them must confirm (default: all).
 
         Returns the places of those that did not. Where a round can do without some, these are not waited for long if
-        the others confirm at once, and may answer with a problem of `passing`.
+        the others confirm at once, and it does not matter what they say instead.
         """
-        passing = passing if self._spare else ()
-        least = len(self.study.computes) if least is None else least
-        if self._spare and least < len(self.study.computes):
+        computes = len(self.study.computes)
+        least = computes if least is None else least
+        if self._spare and least < computes:
             failed = self._at_once(self._brief, path, data, wait_for)
-            if len(self.study.computes) - len(failed) >= least and not _refusals(failed, passing):
+            if computes - len(failed) >= least:
                 return sorted(failed)
         failed = self._at_once(self.web, path, data, wait_for)
-        refused = _refusals(failed, passing)
-        if refused or len(self.study.computes) - len(failed) < least:
+        refused = _refusals(failed)
+        if computes - len(failed) < least or (refused and not self._spare):
             raise (refused or list(failed.values()))[0]
         return sorted(failed)
 
@@ -327,12 +327,9 @@ def _furthest(state: str) -> int:
     return order.index(state) if state in order else len(order)
 
 
-def _refusals(failed: Mapping[int, BaseException], passing: Sequence[str]) -> list[BaseException]:
-    """Those errors that are a Compute's clear answer: neither silence nor a state that passes."""
-    return [
-        error for error in failed.values()
-        if not isinstance(error, Unreachable) and not (isinstance(error, Problem) and error.code in passing)
-    ]  # fmt: skip
+def _refusals(failed: Mapping[int, BaseException]) -> list[BaseException]:
+    """Those errors that are a Compute's answer, and not its silence."""
+    return [error for error in failed.values() if not isinstance(error, Unreachable)]
 
 
 def make_tokens(samples: Mapping[str, int]) -> dict[str, tuple[bytes, int]]:

@@ -16,7 +16,7 @@ from urllib.parse import quote
 import numpy as np
 
 from hubbub.arrays import Floats, number_rows
-from hubbub.errors import InvalidInput, ReportRejected, invalid, whole
+from hubbub.errors import HubbubError, InvalidInput, ReportRejected, invalid, whole
 from hubbub.privacy import Event, fits
 from hubbub.protocols import SecureSum, Trust
 from hubbub.randomness import Randomness
@@ -35,7 +35,8 @@ from hubbub.service.wire.web import MOST_LIST, Unreachable, Web
 from hubbub.statistics import bounded_vectors
 
 _BRIEFLY = 5.0  # seconds that a Compute is waited for where others know the same
-_LOST = ("not-found", "closed", "round-refused")  # the round is not there, or not any more; it may be at others
+# the study or the round is not there, or not any more, or this client is not: all that may be otherwise at others
+_LOST = ("not-found", "closed", "round-refused", "unknown-client")
 BATCH = 100
 """Reports in one request of `send_together`."""
 
@@ -85,6 +86,11 @@ class Client:
         return self.drawn.secure_sum.recipients(self.name)
 
     @property
+    def _spare(self) -> int:
+        """How many Computes a round can do without: M - q, none with additive sharing."""
+        return len(self.study.computes) - self.study.secure_sum.quorum
+
+    @property
     def serving(self) -> tuple[ComputeRecord, ...]:
         """The Computes that serve this client, once they are drawn."""
         return tuple(self.study.computes[place] for place in self._serving)
@@ -112,12 +118,16 @@ class Client:
             self.outbox.keep_draw(self.study.id, self.name, draw)
 
     def enrol(self, token: bytes) -> None:
-        """Bind this client's key and sessions to its name at every Compute that serves it, with its one-time token."""
+        """Bind this client's key and sessions to its name at every Compute that serves it, with its one-time token.
+
+        Where a round can do without some Computes, as many may fail to answer, or not know the study any more; the same
+        call again tries them again.
+        """
         self.check_draw()
         me = self.identity
         if self.outbox.enrolled(self.study.id, self.name):
             return
-        key, study = me.key, digest(self.study)
+        key, study, away = me.key, digest(self.study), list[Exception]()
         for position, session in zip(self._serving, me.sessions, strict=True):
             compute = self.study.computes[position]
             parts = enrol_parts(study, position, self.name, self.samples, key.public(), session.opening)
@@ -125,8 +135,14 @@ class Client:
                 "client": self.name, "samples": self.samples, "token": token_for(token, compute.verify_key).hex(),
                 "key": key.public().hex(), "opening": session.opening.hex(), "signature": key.sign(ENROL, *parts).hex(),
             }  # fmt: skip
-            self.web.post(f"{compute.url}/v1/studies/{self.study.id}/enrolments", canonical(content))
-        self.outbox.mark_enrolled(self.study.id, self.name)
+            try:
+                self.web.post(f"{compute.url}/v1/studies/{self.study.id}/enrolments", canonical(content))
+            except (Unreachable, Problem) as error:
+                away.append(error)
+                if len(away) > self._spare or (isinstance(error, Problem) and error.code not in _LOST):
+                    raise
+        if not away:
+            self.outbox.mark_enrolled(self.study.id, self.name)
 
     def current_round(self) -> RoundRecord:
         """The latest round that the analyst signed, from the first Compute that answers."""
@@ -169,7 +185,7 @@ class Client:
                 away.append(error)
                 if isinstance(error, ReportRejected) and error.reason not in _LOST:
                     raise
-                if len(away) > len(self.study.computes) - self.study.secure_sum.quorum:
+                if len(away) > self._spare:
                     raise
                 continue
             self.outbox.mark_sent(self.study.id, self.name, record.number, parcel)
@@ -281,7 +297,7 @@ def _plainly(problem: Problem, compute: str) -> Exception:
         return ReportRejected(
             problem.code,
             f"{compute} says: {problem}; by its word your report is deleted there. This round counts in your own "
-            "account until every Compute has signed its refusal",
+            "account until enough Computes have signed their refusal: all of them, or a quorum where fewer must agree",
         )
     if problem.code == "closed":
         return ReportRejected("closed", f"{compute} says: {problem}; your report is not counted in this round")
@@ -308,19 +324,21 @@ class RoundStatus:
 
 
 def rounds_at(study: StudyRecord, web: Web) -> list[RoundStatus]:
-    """All rounds, from the first Compute that answers; or, where some may be behind the others, from the fullest."""
-    last: Exception | None = None
-    found, spare = list[list[RoundStatus]](), study.secure_sum.quorum < len(study.computes)
+    """All rounds, from the first Compute that answers; or, where some may be behind the others, from the fullest.
+
+    One that does not know the study, or answers nonsense, is passed over where others know better.
+    """
+    failed, found = list[HubbubError](), list[list[RoundStatus]]()
+    spare = study.secure_sum.quorum < len(study.computes)
     for compute in study.computes:
         try:
             found.append(rounds_of(study, compute, web.briefly(_BRIEFLY) if spare else web))
-        except Unreachable as error:
-            last = error
+        except HubbubError as error:
+            failed.append(error)
         if found and not spare:
             break
     if not found:
-        assert last is not None
-        raise last
+        raise next((error for error in failed if not isinstance(error, Unreachable)), failed[0])
     return max(found, key=len)
 
 
@@ -354,7 +372,7 @@ def promise(study: StudyRecord) -> list[str]:
     conspiring, beyond = _conspiring(study.secure_sum.trust())
     return [
         f"for {unit}, all rounds of the study together are {study.budget}-differentially private, also against "
-        f"the analyst together with {others}one more client and {conspiring} above{absent}",
+        f"the analyst together with {others}one more client and {conspiring} above that pool what they hold{absent}",
         "clients that the analyst controls count among those who collude; if more do, less is promised",
         f"this rests on trust that {study.secure_sum.trust().sentence}; if {beyond} conspire, a sample is covered by "
         "nothing but the noise stated above",

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 
 from hubbub.errors import InvalidInput, whole
 from hubbub.service.wire.canonical import Content, hexed, instant, text
-from hubbub.service.wire.records import VERSION, check_version
+from hubbub.service.wire.records import VERSION, check_client_name, check_version
 
 MOST_AGREEMENT = 100_000
 """Of a signed agreement, which holds a digest of 64 characters for each Compute."""
@@ -71,8 +71,8 @@ class RosterRecord:
     @classmethod
     def of(cls, content: Content) -> Self:
         """The record, or InvalidInput."""
-        clients = tuple(content["clients"])
-        if any(not isinstance(client, str) for client in clients) or list(clients) != sorted(set(clients)):
+        clients = tuple(map(check_client_name, content["clients"]))
+        if list(clients) != sorted(set(clients)):
             raise InvalidInput("clients must be distinct and sorted, got others; sign the roster again")
         return cls(*_read_place(content), clients, text("event", content["event"], 64))
 
