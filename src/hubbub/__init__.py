@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         PrivacyLeakWarning,
         RoundRefused,
         UntrustworthyWarning,
+        WeakPrivacyWarning,
     )
     from hubbub.estimators.linear_regression import PrivateLinearRegression
     from hubbub.estimators.logistic import PrivateLogisticRegression
@@ -61,6 +62,7 @@ _HOMES = {
     "TrustedAggregator": "hubbub.engines",
     "Turnout": "hubbub.roles",
     "UntrustworthyWarning": "hubbub.errors",
+    "WeakPrivacyWarning": "hubbub.errors",
     "decode_release": "hubbub.roles",
     "epsilon_spent": "hubbub.privacy",
     "fits": "hubbub.privacy",
@@ -76,7 +78,8 @@ __all__ = [
     "InvalidInput", "Ledger", "LocalEngine", "NetworkEngine", "OutOfDomainWarning", "PerhapsReleased", "PoissonRate",
     "Population", "PrivacyLeakWarning", "PrivacyReport", "PrivateGaussianMixture", "PrivateLinearRegression",
     "PrivateLogisticRegression", "PrivateSGLD", "PrivateSVI", "RegressionRelease", "Release", "RoundRefused",
-    "TrustedAggregator", "Turnout", "UntrustworthyWarning", "decode_release", "epsilon_spent", "fits", "run",
+    "TrustedAggregator", "Turnout", "UntrustworthyWarning", "WeakPrivacyWarning",
+    "decode_release", "epsilon_spent", "fits", "run",
     "settle_round", "vectors_of", "warn_outside",
 ]  # fmt: skip
 

@@ -15,6 +15,7 @@ HubbubError
 
 PrivacyLeakWarning      something private was used where only public values belong
 NotFiniteWarning        a client's vector was not finite, and it sent zero
+WeakPrivacyWarning      a budget that promises less than it seems to
 UntrustworthyWarning    a result that noise or shortened rows have made misleading, as far as can be told
 OutOfDomainWarning      a sample was none that the statistic knows (NaN, an unknown category), and counted as zero
 """
@@ -97,6 +98,10 @@ class PrivacyLeakWarning(UserWarning):
 
 class NotFiniteWarning(UserWarning):
     """A client's vector was NaN or infinite, so it sent zero; said where the client runs and nowhere else."""
+
+
+class WeakPrivacyWarning(UserWarning):
+    """A budget that promises less than it seems to; said before it is spent."""
 
 
 class UntrustworthyWarning(UserWarning):

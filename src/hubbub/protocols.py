@@ -506,6 +506,10 @@ class Result(Protocol):
         """Plain values for JSON, without the privacy report."""
         ...
 
+    def cautions(self) -> tuple[str, ...]:
+        """Why the result must not be trusted, as far as what was released tells: one line each, with what to do."""
+        return ()
+
     def files(self) -> Mapping[str, Callable[[Path], None]]:
         """What can be written to a file, by the name of the option that asks for it (`out`, `release`)."""
         return {}
@@ -533,6 +537,10 @@ class Analysis(Protocol[State, ResultT]):
         `mechanism` is the law of noise that is wanted; the amounts follow from the budget (`Mechanism.within`).
         """
         ...
+
+    def cautions(self, plan: Plan) -> tuple[str, ...]:
+        """What speaks against this plan, from public numbers alone, one line each: said before anything is spent."""
+        return ()
 
     def start(self, plan: Plan) -> State:
         """Before the first round."""

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from hubbub.errors import NOTHING_RELEASED, invalid
+from hubbub.errors import NOTHING_RELEASED, UntrustworthyWarning, WeakPrivacyWarning, invalid
 from hubbub.events import Entry
 from hubbub.privacy import Budget, Ledger, current_ledger, mechanism_named
-from hubbub.protocols import Analysis, Engine, Mechanism, Plan
+from hubbub.privacy.report import budget_cautions
+from hubbub.protocols import Analysis, Engine, Mechanism, Plan, Result
 
 State = TypeVar("State")
-Found = TypeVar("Found")
+Found = TypeVar("Found", bound=Result)
 
 
 def run(
@@ -37,6 +39,9 @@ def run(
     mechanism : the law of the noise, or its name; by default the engine's. Its amount follows from the budget.
     tick : called with the number of each round that is done.
 
+    Warns, before anything is spent, of a budget that protects little (WeakPrivacyWarning) and of a plan that can tell
+    too little (UntrustworthyWarning); and afterwards of a result that must not be trusted, as far as can be told.
+
     Raises InvalidInput for a bad value, BudgetExceeded where the ledger does not cover the run (nothing is released
     then), and RoundRefused where a round had to be refused.
 
@@ -47,6 +52,10 @@ def run(
     law = mechanism_named(engine.mechanism if mechanism is None else mechanism)
     held = engine.hold(rows)
     plan = analysis.plan(budget, engine.population(held.shape[0]), law)
+    for text in budget_cautions(budget, plan.population.n):
+        warnings.warn(text, WeakPrivacyWarning, stacklevel=3)
+    for text in analysis.cautions(plan):
+        warnings.warn(text, UntrustworthyWarning, stacklevel=3)
     state, account = analysis.start(plan), _Account(plan, current_ledger() if ledger is None else ledger)
     done = 0
     try:
@@ -60,7 +69,10 @@ def run(
     except NOTHING_RELEASED:
         account.settle_for(done)
         raise
-    return analysis.result(state)
+    found = analysis.result(state)
+    for text in found.cautions():
+        warnings.warn(text, UntrustworthyWarning, stacklevel=3)
+    return found
 
 
 class _Account:

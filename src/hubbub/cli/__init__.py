@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import sys
+import warnings
+from collections.abc import Callable
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -17,7 +19,9 @@ def main(argv: list[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without Unicode gets question marks, not a crash
     try:
-        app(argv, exit_on_error=False, print_error=False, result_action="return_value")
+        with warnings.catch_warnings():
+            warnings.showwarning = _saying_once()
+            app(argv, exit_on_error=False, print_error=False, result_action="return_value")
     except CycloptsError as error:
         return _fail(str(error))
     except HubbubError as error:
@@ -31,6 +35,19 @@ def main(argv: list[str] | None = None) -> int:
     except OSError as error:
         return _fail(f"output must be writable, got {error.filename or 'standard output'}: {error.strerror}")
     return 0
+
+
+def _saying_once() -> Callable[..., None]:
+    """How to show a warning of hubbub: as one line on standard error, without the place in the code it came from."""
+    said = set[str]()
+
+    def say(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
+        line = " ".join(str(message).split())
+        if category.__module__.split(".")[0] == "hubbub" and line not in said:
+            said.add(line)
+            print(f"Take care: {line}", file=sys.stderr)
+
+    return say
 
 
 def _fail(message: str) -> int:

@@ -25,12 +25,11 @@ from hubbub.cli.options import (
     Seed,
     XBound,
 )
-from hubbub.cli.output import PICTURES, check_distinct, check_writable, console, errors, print_json
+from hubbub.cli.output import PICTURES, check_distinct, check_writable, console, print_json
 from hubbub.errors import InvalidInput, invalid
 
 if TYPE_CHECKING:
     from hubbub.privacy import Budget, Ledger
-    from hubbub.protocols import Mechanism
 
 
 @Parameter(name="*")
@@ -119,13 +118,10 @@ def run(options: FitOptions) -> None:
     mechanism = mechanism_named(options.mechanism)
     ledger = _ledger(options.ledger, options.total_epsilon, budget)
     data = read_data(options)
-    not_counted = options.cover.population(data.clients).not_counted
     scales = None if options.prior_scale is None else parse_numbers(options.prior_scale, data.names, "prior_scale")
 
     x_ranges = None if options.x_bound is None else parse_ranges(options.x_bound, data.names)
     y_range = parse_ranges(options.y_bound, [target], "y_bound")
-    if method == "auto":
-        _warn_if_hopeless(data.clients, len(data.names), budget, not_counted, mechanism)
 
     with running_engine(options) as engine:
         model = PrivateLinearRegression(
@@ -184,19 +180,6 @@ def _check_engine(options: FitOptions) -> None:
         raise invalid("method", "auto for the engine spark", options.method, "use --method auto")
     if options.engine == "spark" and options.seal:
         raise InvalidInput("seal must be left out for the engine spark, got --seal; nothing leaves the cluster")
-
-
-def _warn_if_hopeless(clients: int, features: int, budget: Budget, not_counted: int, law: Mechanism) -> None:
-    """Say on standard error, before anything is spent, that too little could be learned for the budget."""
-    from hubbub.analyses.linear.forecast import advice, forecast
-
-    if forecast(clients, features, budget, not_counted, law).hopeless:
-        better = "; or ".join(advice(clients, features, budget, not_counted, law))
-        errors.print(
-            f"Take care: with {clients} clients, {features} features and {budget} too little can be learned. "
-            f"Better with {better}.",
-            markup=False,
-        )
 
 
 def _ledger(path: Path | None, total_epsilon: float | None, budget: Budget) -> Ledger | None:

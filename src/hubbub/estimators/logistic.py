@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from hubbub.analyses.iterative.plan import Batches
 from hubbub.analyses.iterative.report import TrainingReport
 from hubbub.analyses.summary import Summary
 from hubbub.arrays import Floats, finite_rows
-from hubbub.errors import InvalidInput, UntrustworthyWarning
+from hubbub.errors import InvalidInput
 from hubbub.estimators.options import Tick, TrainingOptions, fitted, note_of
 from hubbub.privacy import Budget, Ledger
 from hubbub.protocols import Engine
@@ -70,8 +69,6 @@ class PrivateLogisticRegression:
         self.posterior_, self.noise_covariance_ = found.posterior, found.noise_covariance
         self.coef_, self.intercept_ = found.posterior.mean[:-1], float(found.posterior.mean[-1])
         self.shortened_, self.caution_, self.privacy_ = found.shortened, found.caution, found.privacy
-        if self.caution_ is not None:
-            warnings.warn(self.caution_, UntrustworthyWarning, stacklevel=2)
         return self
 
     def __repr__(self) -> str:

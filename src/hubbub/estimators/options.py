@@ -15,11 +15,11 @@ from hubbub.arrays import Floats
 from hubbub.engines import LocalEngine
 from hubbub.errors import InvalidInput, invalid, whole
 from hubbub.privacy import Budget, Ledger
-from hubbub.protocols import Analysis, Engine
+from hubbub.protocols import Analysis, Engine, Result
 
 DEFAULT_BUDGET = Budget(epsilon=1.0, delta=1e-5)
 Tick = Callable[[int], object]
-Found = TypeVar("Found")
+Found = TypeVar("Found", bound=Result)
 
 
 @dataclass(frozen=True)

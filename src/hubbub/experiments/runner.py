@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import signal
+import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, TypeAlias
+
+from hubbub.errors import UntrustworthyWarning, WeakPrivacyWarning
 
 Row: TypeAlias = dict[str, Any]
 
@@ -41,7 +44,7 @@ def run_cells(
     if jobs == 1 or len(missing) <= 1:
         with _one_thread_each():
             for cell in missing:
-                done[cell.key] = _store(folder, cell, cell.function(*cell.arguments))
+                done[cell.key] = _store(folder, cell, _rows_of(cell))
                 tick(1)
     else:
         _run_parallel(missing, folder, jobs, done, tick)
@@ -52,7 +55,7 @@ def _run_parallel(
     cells: Sequence[Cell], folder: Path, jobs: int, done: dict[str, list[Row]], tick: Callable[[int], object]
 ) -> None:
     pool = ProcessPoolExecutor(min(jobs, len(cells)), mp_context=get_context("spawn"), initializer=_start_worker)
-    running: dict[Future[list[Row]], Cell] = {pool.submit(c.function, *c.arguments): c for c in cells}
+    running: dict[Future[list[Row]], Cell] = {pool.submit(_rows_of, c): c for c in cells}
     try:
         while running:
             finished, _ = wait(running, return_when=FIRST_COMPLETED)
@@ -65,6 +68,14 @@ def _run_parallel(
         for future, cell in running.items():  # what was still being computed when another cell failed
             if not future.cancelled() and future.exception() is None:
                 _store(folder, cell, future.result())
+
+
+def _rows_of(cell: Cell) -> list[Row]:
+    """What the cell computes. What fits warn of is what an experiment measures, so it is not said for each of them."""
+    with warnings.catch_warnings():
+        for category in (WeakPrivacyWarning, UntrustworthyWarning):
+            warnings.simplefilter("ignore", category)
+        return cell.function(*cell.arguments)
 
 
 def _start_worker() -> None:

@@ -185,7 +185,8 @@ def opening(
     lines += entry("Setting", p.setting.statement)
     lines += entry("Unit of privacy", UNITS[p.population.unit])
     lines += entry("Adjacency", ADJACENCIES[p.population.unit])
-    lines += cautions(budget, p.population.n)
+    for caution in budget_cautions(budget, p.population.n):
+        lines += entry("Take care", caution)
     return lines + entry("Parties", parties(p))
 
 
@@ -260,14 +261,14 @@ def meaning_of(budget: Budget, unit: Unit = "sample") -> str:
     )
 
 
-def cautions(budget: Budget, samples: int) -> list[str]:
-    """What to know about a budget that promises less than it seems to."""
-    lines: list[str] = []
+def budget_cautions(budget: Budget, samples: int) -> list[str]:
+    """What to know about a budget that promises less than it seems to, one line each."""
+    found = []
     if budget.delta >= 1 / samples:
-        lines += entry("Take care", f"delta {budget.delta:g} is not below 1/N = {1 / samples:.3g}")
+        found.append(f"delta {budget.delta:g} is not below 1/N = {1 / samples:.3g}: one sample may be shown as it is")
     if budget.epsilon > 5:
-        lines += entry("Take care", f"epsilon {budget.epsilon:g} is above 5 and protects little")
-    return lines
+        found.append(f"epsilon {budget.epsilon:g} is above 5 and protects little")
+    return found
 
 
 def entry(title: str, text: str) -> list[str]:

@@ -132,6 +132,10 @@ class LogisticResult(Result):
         said = f"about {_percent(share)} % (standard deviation {100 * deviation:.2g}) of the rows were shortened"
         return [said] if self.caution is None else [said, self.caution]
 
+    def cautions(self) -> tuple[str, ...]:
+        """That most rows were shortened, or may have been."""
+        return () if self.caution is None else (self.caution,)
+
     def as_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         rows = {row["name"]: {key: value for key, value in row.items() if key != "name"} for row in self.table()}

@@ -25,7 +25,7 @@ from hubbub.analyses.linear.residuals import EDGES
 from hubbub.analyses.linear.result import RegressionResult
 from hubbub.analyses.linear.tuning import TUNING
 from hubbub.arrays import Floats
-from hubbub.privacy import MultiplierMechanism
+from hubbub.privacy import MECHANISMS, MultiplierMechanism
 from hubbub.protocols import Analysis, Budget, Description, Mechanism, Plan, Population, Release, RoundSpec, Statistic
 from hubbub.statistics import Ball, Box, ColumnHistogram, Distances, Regression, Spread, Stacked
 from hubbub.statistics.bounds import positive
@@ -74,6 +74,22 @@ class LinearRegression(RegressionColumns, Analysis[RegressionState, RegressionRe
             RoundSpec(LABELS[2], last, residuals, (*steps, *_residual_steps(Pilot(np.zeros(width), 1.0)))),
         )
         return Plan(budget, population, specs)
+
+    def cautions(self, plan: Plan) -> tuple[str, ...]:
+        """That clients are too few for the columns at this budget, and what would help."""
+        from hubbub.analyses.linear.forecast import advice, forecast
+
+        people, law = plan.population, plan.specs[0].mechanism.describe()
+        # so many clients' shares are not counted on, if every sample were a client
+        missing = people.n - 1 - people.n / people.spread**2
+        known = (people.n, len(self.features), plan.budget, missing, MECHANISMS.find(law["mechanism"])())
+        if not forecast(*known).hopeless:
+            return ()
+        better = "; or ".join(advice(*known))
+        return (
+            f"too little can be learned from {people.n} samples of {len(self.features)} feature(s) with {plan.budget}: "
+            f"the posterior will be close to the prior; better with {better}",
+        )
 
     def start(self, plan: Plan) -> RegressionState:
         """Nothing is released yet."""

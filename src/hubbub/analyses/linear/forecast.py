@@ -50,7 +50,7 @@ class Forecast:
 
 
 def forecast(
-    clients: int, features: int, budget: Budget, not_counted: int = 0, mechanism: Mechanism = DEFAULT
+    clients: int, features: int, budget: Budget, not_counted: float = 0, mechanism: Mechanism = DEFAULT
 ) -> Forecast:
     """For the default method with an intercept; `not_counted` clients' noise is not counted on (D + C)."""
     _, sums, residuals = mechanism.within(budget, weights())
@@ -77,7 +77,7 @@ def forecast(
 
 
 def advice(
-    clients: int, features: int, budget: Budget, not_counted: int = 0, mechanism: Mechanism = DEFAULT
+    clients: int, features: int, budget: Budget, not_counted: float = 0, mechanism: Mechanism = DEFAULT
 ) -> list[str]:
     """What would make the fit a good one; nothing where it is one already."""
 

@@ -28,10 +28,12 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from hubbub.analyses.linear.released import Released
-from hubbub.analyses.linear.sampler.chains import Effort, walk
+from hubbub.analyses.linear.sampler.chains import Effort, Walked, walks
+from hubbub.analyses.linear.sampler.diagnostics import diagnose
 from hubbub.analyses.linear.sampler.draw import Draw
 from hubbub.analyses.linear.sampler.target import Prior, Target
 from hubbub.arrays import Floats
+from hubbub.progress import watched
 
 __all__ = ["Draws", "Prior", "sample_posterior"]
 
@@ -61,22 +63,31 @@ def sample_posterior(
 ) -> Draws:
     """Draws of coefficients, intercept and residual variance; 1000 at d = 10 take less than a second.
 
+    Sampling goes on until chains agree and hold enough (`sampler/diagnostics.py`), or `Effort.longest` is reached.
+
     `models` are lists of features, equally likely a priori: the draws then go through all of them, and their
     posterior probabilities compare the models. Post-processing: free, and the seed is harmless.
     """
     prior, rng = prior or Prior(), np.random.default_rng(seed)
     target = Target(released, prior, models)
     effort = Effort.of(target.p)
-    with threadpool_limits(1):  # matrices are small: threads would wait for one another
-        walked = walk(rng, target, effort, effort.sweeps(draws))
-    weights = np.exp(walked.draws.log_weight - walked.draws.log_weight.max())
-    weights /= weights.sum()
+    with threadpool_limits(1), watched("sampling") as advance:  # matrices are small: threads would wait for one another
+        for walked in walks(rng, target, effort, effort.attempts(draws), advance):
+            weights = np.exp(walked.draws.log_weight - walked.draws.log_weight.max())
+            weights /= weights.sum()
+            chains = _chains(rng, walked, weights, released)
+            if not diagnose(chains).bad.any():
+                break
     chosen = rng.choice(weights.size, draws, p=weights)
     found = _in_data_units(rng, walked.draws.taken(chosen), released)
+    return Draws(*found, float(1 / np.sum(weights**2) / weights.size), walked.probabilities, chains)
+
+
+def _chains(rng: np.random.Generator, walked: Walked, weights: Floats, released: Released) -> Floats:
+    """(chains, k, d + 2): coefficients, intercept and residual variance, in the order in which walkers went."""
     rows = walked.chains(weights)
     again = _in_data_units(rng, walked.draws.taken(rows.ravel()), released)
-    chains = np.column_stack(again).reshape(*rows.shape, -1)
-    return Draws(*found, float(1 / np.sum(weights**2) / weights.size), walked.probabilities, chains)
+    return np.column_stack(again).reshape(*rows.shape, -1)
 
 
 def _in_data_units(rng: np.random.Generator, draw: Draw, released: Released) -> tuple[Floats, Floats, Floats]:

@@ -165,8 +165,7 @@ def sampling_caution(posterior: LinearPosterior, names: Sequence[str], draws: in
     """One line on the quantity that the sampler told least of, where r-hat or effective sample size is bad."""
     if posterior.diagnostics is None:
         return None
-    ess, r_hat = posterior.diagnostics.ess_bulk, posterior.diagnostics.r_hat
-    bad = (ess < TUNING.least_ess) | (r_hat > TUNING.bad_r_hat)
+    ess, r_hat, bad = posterior.diagnostics.ess_bulk, posterior.diagnostics.r_hat, posterior.diagnostics.bad
     if not bad.any():
         return None
     worst = int(np.argmin(np.where(bad, ess, np.inf)))

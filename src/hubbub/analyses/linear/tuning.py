@@ -126,9 +126,11 @@ class Tuning:
         2.0, "noise with one row a column, of S_jj", "0, 0.3, 1 and 3 were tried, too (decision 8)", COVERAGE)
 
     # the sampler
-    effort: tuple[tuple[int | None, int, int, int], ...] = by_hand(
-        ((4, 40, 30, 1000), (24, 32, 30, 1000), (64, 16, 30, 100), (128, 8, 30, 30), (None, 8, 4, 5)),
-        "up to so many columns: walkers, sweeps before the first draw, most sweeps after it",
+    effort: tuple[tuple[int | None, int, int, int, int], ...] = by_hand(
+        ((4, 40, 30, 1000, 200), (24, 32, 30, 1000, 250), (64, 16, 30, 100, 250), (128, 8, 30, 30, 60),
+         (None, 8, 4, 5, 5)),
+        "up to so many columns: walkers, sweeps before the first draw, most sweeps after it for as many draws as are "
+        "asked for, and most where chains do not agree",
         "fewer where each costs more", f"{SPEED}; {CHAINS}")
     tail: float = by_hand(
         4.0, "degrees of freedom of the stand-in law of y'y", "heavier than the truth: bounded weights", CALIBRATION)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +21,7 @@ from hubbub.analyses.linear.sampler.together import move_level_and_sums, move_sp
 from hubbub.analyses.linear.sampler.variances import move_variances
 from hubbub.analyses.linear.tuning import TUNING
 from hubbub.arrays import Floats
+from hubbub.progress import Advance
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,9 @@ class Effort:
     burn: int
     """Sweeps before the first draw."""
     most: int
-    """Most sweeps after it."""
+    """Most sweeps after it, for however many draws."""
+    longest: int
+    """Most sweeps after it where chains do not agree."""
 
     @classmethod
     def of(cls, p: int) -> Effort:
@@ -40,6 +44,14 @@ class Effort:
     def sweeps(self, draws: int) -> int:
         """How many sweeps give so many draws, or the most that are made."""
         return min(-(-draws // self.walkers), self.most)
+
+    def attempts(self, draws: int) -> Iterator[int]:
+        """After how many sweeps chains are judged: twice as many each time, up to the longest."""
+        sweeps = self.sweeps(draws)
+        yield sweeps
+        while sweeps < self.longest:
+            sweeps = min(2 * sweeps, self.longest)
+            yield sweeps
 
 
 @dataclass(frozen=True)
@@ -71,15 +83,28 @@ def _systematic(rows: NDArray[np.intp], weights: Floats) -> NDArray[np.intp]:
 
 def walk(rng: np.random.Generator, target: Target, effort: Effort, sweeps: int) -> Walked:
     """Burn in, then one draw of every walker after each sweep."""
-    state = start(rng, target, effort.walkers)
-    for _ in range(effort.burn):
-        state, _ = sweep(rng, state, target)
-    found, probabilities = [], np.zeros(len(target.models))
-    for _ in range(sweeps):
-        state, probability = sweep(rng, state, target)
-        probabilities += probability
-        found.append(draw(rng, state, target))
-    return Walked(Draw.joined(found), effort.walkers, probabilities / sweeps)
+    return next(walks(rng, target, effort, [sweeps]))
+
+
+def walks(
+    rng: np.random.Generator, target: Target, effort: Effort, attempts: Iterable[int], advance: Advance | None = None
+) -> Iterator[Walked]:
+    """Burn in, then one draw of every walker after each sweep; what there is after so many sweeps, so many, and so on.
+
+    From the second time on the first third of the draws is left out: where chains did not agree, walkers may still have
+    been on their way.
+    """
+    state, drawn = start(rng, target, effort.walkers), list[tuple[Draw, Floats]]()
+    for number, sweeps in enumerate(attempts):
+        for done in range(-effort.burn if number == 0 else len(drawn), sweeps):
+            state, probability = sweep(rng, state, target)
+            if done >= 0:
+                drawn.append((draw(rng, state, target), probability))
+            if advance is not None:
+                advance(effort.burn + done + 1, effort.burn + sweeps)
+        kept = drawn if number == 0 else drawn[sweeps // 3 :]
+        found, probabilities = zip(*kept, strict=True)
+        yield Walked(Draw.joined(found), effort.walkers, np.mean(probabilities, axis=0))
 
 
 def sweep(rng: np.random.Generator, state: State, target: Target) -> tuple[State, Floats]:

@@ -9,7 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
+from hubbub.analyses.linear.tuning import TUNING
 from hubbub.arrays import Floats
 
 
@@ -21,6 +23,11 @@ class Diagnostics:
     """So many independent draws would tell its centre as well."""
     r_hat: Floats
     """Spread of all draws over that within chains: 1 where chains agree."""
+
+    @property
+    def bad(self) -> NDArray[np.bool_]:
+        """Where chains disagree, or hold too little."""
+        return np.asarray((self.ess_bulk < TUNING.least_ess) | (self.r_hat > TUNING.bad_r_hat))
 
 
 def diagnose(chains: Floats) -> Diagnostics:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,7 +29,7 @@ class Draw:
         return Draw(*(part[rows] for part in self._parts()))
 
     @classmethod
-    def joined(cls, draws: list[Draw]) -> Draw:
+    def joined(cls, draws: Sequence[Draw]) -> Draw:
         """All draws, those of the first sweep first."""
         return cls(*(np.concatenate(part) for part in zip(*(each._parts() for each in draws), strict=True)))
 
