@@ -16,13 +16,18 @@ if TYPE_CHECKING:
 
 FALSE_ALARM = 1e-6
 _TOGETHER = {"spark": "spark", "test_svi": "svi", "iterative": "jax", "dpvi": "jax", "gradients": "jax"}
+_BY_FILE = ("tests/experiments/", "tests/service/test_draw_live.py")
 
 
 class Together(LoadScopeScheduling):
-    """Tests of Spark run in one process, tests of JAX in two: starting them costs more than most tests."""
+    """Tests of Spark run in one process, tests of JAX in two: starting them costs more than most tests.
+
+    So does what some files prepare for all of their tests.
+    """
 
     def _split_scope(self, nodeid: str) -> str:
-        return next((group for part, group in _TOGETHER.items() if part in nodeid), nodeid)
+        own = nodeid.split("::")[0] if nodeid.startswith(_BY_FILE) else nodeid
+        return next((group for part, group in _TOGETHER.items() if part in nodeid), own)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Together:

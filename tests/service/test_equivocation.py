@@ -98,7 +98,7 @@ class Town:
                 mounts = {f"all://compute-{k}.example": app for k, app in apps.items()}
                 async with httpx.AsyncClient(transport=httpx.MockTransport(cheater), mounts=mounts) as real:
                     for k in order:
-                        await Caretaker(self.stage.nodes[k], real, self.counts[k]).look()
+                        await Caretaker(self.stage.nodes[k], real, self.counts[k]).look(patience=60)
 
         asyncio.run(play())
 

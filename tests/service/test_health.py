@@ -41,8 +41,7 @@ def caring(stage: Stage, passes: int = 1) -> tuple[int, str]:
         async with httpx.AsyncClient(transport=httpx.MockTransport(silent)) as http:
             caretaker = Caretaker(stage.nodes[0], http)
             for _ in range(passes):
-                await caretaker.look()
-                await asyncio.gather(*caretaker._working.values())  # a look waits for slow work for a while only
+                await caretaker.look(patience=60)
             try:
                 await caretaker.health.check()
             except node.Problem as problem:

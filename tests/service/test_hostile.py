@@ -53,7 +53,7 @@ def looked(stage: Stage, answer, passes: int = 1) -> None:
         async with httpx.AsyncClient(transport=transport) as http:
             caretaker = Caretaker(stage.nodes[0], http)
             for _ in range(passes):
-                await caretaker.look()
+                await caretaker.look(patience=60)
 
     asyncio.run(play())
 

@@ -60,7 +60,7 @@ class Town:
 
     def look(self, *order: int) -> None:
         """These Computes, where they are up, look after their rounds one after the other."""
-        self.each(order, lambda caretaker: caretaker.look())
+        self.each(order, lambda caretaker: caretaker.look(patience=60))
 
     def settle_charges(self, *order: int) -> None:
         """These Computes see which charges can be given back, as they do before a new round."""

@@ -118,6 +118,7 @@ def run(options: FitOptions) -> None:
     mechanism = mechanism_named(options.mechanism)
     ledger = _ledger(options.ledger, options.total_epsilon, budget)
     data = read_data(options)
+    options.cover.population(data.clients)  # refuses too few clients in words of the command line
     scales = None if options.prior_scale is None else parse_numbers(options.prior_scale, data.names, "prior_scale")
 
     x_ranges = None if options.x_bound is None else parse_ranges(options.x_bound, data.names)

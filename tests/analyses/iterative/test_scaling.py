@@ -21,6 +21,7 @@ from hubbub.analyses.iterative.stepwise import Stepwise
 from hubbub.errors import InvalidInput
 from hubbub.privacy import SampledGaussianEvent, fits
 from hubbub.privacy.accountant import sampled_multiplier
+from hubbub.protocols import Result
 
 ROWS = 5  # so few that a prior left out or counted twice cannot hide
 
@@ -64,6 +65,13 @@ class Ones:
 
 
 @dataclass(frozen=True)
+class Counted(Result):
+    """The sums, as they came."""
+
+    sums: tuple[float, ...]
+
+
+@dataclass(frozen=True)
 class Counting(Stepwise):
     """Keeps the sums as they come."""
 
@@ -79,7 +87,7 @@ class Counting(Stepwise):
         return (*inner, noisy.value[0])
 
     def found(self, state, report):
-        return state.inner
+        return Counted(state.inner)
 
 
 @pytest.mark.parametrize("selection", ["self", "trainer"])
@@ -88,7 +96,7 @@ def test_a_sum_over_some_stands_for_all(selection, absent):
     n = 40
     engine = LocalEngine(computes=2, tolerate=4, seed=1, absent=absent)
     counting = Counting(steps=30, batch=20, selection=selection, noise_multiplier=0.0)
-    seen = run(counting, np.zeros((n, 1)), engine, Budget(1.0, 1e-5))
+    seen = run(counting, np.zeros((n, 1)), engine, Budget(1.0, 1e-5)).sums
     if selection == "trainer":
         np.testing.assert_allclose(seen, n, atol=1e-6)
     else:  # binomial: five standard errors of the mean of 30 steps

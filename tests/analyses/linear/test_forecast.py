@@ -30,7 +30,7 @@ def test_widths_are_about_those_of_simulated_fits(n: int, d: int, epsilon: float
         fit = fit_auto(rows, Box((5.0,) * d, 5.0), multipliers, TrustedAggregator(seed))
         draws = sample_posterior(fit.released, draws=400).coefficients
         widths.append(np.ptp(np.quantile(draws, [0.05, 0.95], axis=0), axis=0).mean())
-    assert np.mean(widths) == pytest.approx(forecast(n, d, Budget(epsilon, 1e-5)).width, rel=0.35)
+    assert np.mean(widths) == pytest.approx(forecast(n, d, Budget(epsilon, 1e-5)).width, rel=0.15)
 
 
 def test_more_of_everything_is_better():

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hubbub.analyses.linear.auto import choose_ball, together, weights
+from hubbub.analyses.linear.auto import choose_ball, multiplier_of, together, weights
 from hubbub.analyses.linear.tuning import TUNING
 from hubbub.privacy import DEFAULT, Budget
 from hubbub.protocols import Mechanism
@@ -54,20 +54,32 @@ def forecast(
 ) -> Forecast:
     """For the default method with an intercept; `not_counted` clients' noise is not counted on (D + C)."""
     _, sums, residuals = mechanism.within(budget, weights())
-    multiplier = together(sums, residuals, features + 1)
-    ball = choose_ball(clients, features + 1, multiplier)
+    multipliers = [multiplier_of(sums, features + 1), multiplier_of(residuals, features + 1)]
+    ball = choose_ball(clients, features + 1, together(sums, residuals, features + 1))
     assert ball.y is not None
     squares = _chi_square(features)
     factor = np.minimum(1.0, ball.radius**2 / (1 + squares))
     level = float(np.mean(factor * squares)) / features  # mean square of a shortened column
     shortened = float(np.mean(factor))
-    noise = multiplier * ball.sensitivity(True) * math.sqrt(clients / max(clients - not_counted - 1, 1))
+    shares = math.sqrt(clients / max(clients - not_counted - 1, 1))
+    first, last = (multiplier * ball.sensitivity(True) * shares for multiplier in multipliers)
     sum_ = clients * level
     kept = math.erf(ball.y / math.sqrt(2 * shortened))  # of X'y, after clipping y
-    prior = EXPLAINED / features
-    of_target = noise**2 / (2 * ball.weight**2)
-    of_square = EXPLAINED / (2 / noise**2 + 1 / (TUNING.left_open * sum_) ** 2)
-    variance = 1 / (1 / prior + (kept * sum_) ** 2 / ((1 - EXPLAINED) * shortened * sum_ + of_target + of_square))
+    prior, residual = EXPLAINED / features, 1 - EXPLAINED
+
+    def noise_in_target(noise: float, unit: float, lacking: float) -> float:
+        """Of X'y, with residuals of this variance, where coefficients lack so much of the variance of y."""
+        of_sums = lacking / (2 / first**2 + 2 / last**2 + 1 / (TUNING.left_open * sum_) ** 2)
+        return unit * noise**2 / (2 * ball.weight**2) + of_sums
+
+    def left(noise: float) -> float:
+        """Of a coefficient's variance."""
+        return 1 / (1 / prior + (kept * sum_) ** 2 / (residual * shortened * sum_ + noise))
+
+    before = noise_in_target(first, 1.0, EXPLAINED)
+    lacking = features * left(before)
+    after = noise_in_target(last, residual + lacking, lacking)
+    variance = left(1 / (1 / before + 1 / after))
     best = 1 / (1 / prior + clients / (1 - EXPLAINED))
     return Forecast(
         2 * _HALF_WIDTH * math.sqrt(variance),

@@ -60,8 +60,11 @@ class Caretaker:
             except Exception as error:
                 log("caretaker-failed", error=type(error).__name__, detail=str(error)[:300])
 
-    async def look(self) -> None:
-        """One pass over the rounds that have not ended, and over the keys of those that have."""
+    async def look(self, patience: float = TICK) -> None:
+        """One pass over the rounds that have not ended, and over the keys of those that have.
+
+        It waits for them for so many seconds and leaves the others under way.
+        """
         await self._forget()
         rows = await asyncio.to_thread(self._unfinished)
         self.health.keep({(row.study, row.number) for row in rows})
@@ -74,7 +77,7 @@ class Caretaker:
             self._working[place] = task
             task.add_done_callback(partial(self._tended, place))
         if self._working:  # a slow Compute holds up its own rounds only
-            await asyncio.wait(self._working.values(), timeout=TICK)
+            await asyncio.wait(self._working.values(), timeout=patience)
         self.health.passed()
 
     async def _forget(self) -> None:

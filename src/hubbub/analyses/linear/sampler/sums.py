@@ -18,7 +18,8 @@ def move_sums(rng: np.random.Generator, state: State, target: Target) -> tuple[S
     """Elliptical slice sampling of log S around what the noisy S and the prior say; what they leave out is weighed.
 
     Whatever log S is, S is positive definite, so no proposal is lost to that. A walker whose slice has not been hit
-    after `slice_steps` shrinkings stays where it is.
+    after `slice_steps` tries stays where it is: the law stays as it is, too, since a way of so many tries is as likely
+    there as back. Most walkers need one or two, and all would wait for the few that need a dozen.
     """
     around = reference(target, state.level, state.spread)
     if target.full:
