@@ -47,12 +47,12 @@ STATISTICS: dict[str, Statistic] = {
     "count of whole numbers": Count(2.0, whole=True),
     "yes or no": Count(1.0, whole=True),
     "one-hot": OneHot(3),
-    "column histogram": ColumnHistogram((1.0, 2.0), octaves=3),
+    "column histogram": ColumnHistogram((1.0, 2.0), 3, 4),
     "distances": Distances((0.5, 1.0, 3.0)),
     "spread": Spread(1.5, 2),
     "clipped program": Clipped(PROGRAM, np.eye(3).ravel(), 0.5),
     "clipped program, self-selected": Clipped(PROGRAM, np.eye(3).ravel(), 0.5, probability=0.5),
-    "stacked": Stacked((Spread(1.5, 2), ColumnHistogram((2.0,), octaves=3)), (0.7, 0.3)),
+    "stacked": Stacked((Spread(1.5, 2), ColumnHistogram((2.0,), 3, 4)), (0.7, 0.3)),
 }
 SLACK = 1 + 1e-12
 

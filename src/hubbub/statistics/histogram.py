@@ -1,4 +1,4 @@
-"""Where the values of each column lie, and how widely: a histogram that is fine near zero and coarse far away."""
+"""Where the values of each column lie, and how widely: two digits of every value, counted apart."""
 
 from __future__ import annotations
 
@@ -7,25 +7,33 @@ from dataclasses import dataclass
 import numpy as np
 
 from hubbub.arrays import Floats
-from hubbub.errors import whole
+from hubbub.errors import invalid, whole
 from hubbub.protocols import Statistic
 from hubbub.statistics.bounds import positive
 
 
 @dataclass(frozen=True)
 class ColumnHistogram(Statistic):
-    """x -> for each column the unit vector of its bin; edges at 0 and at +-c_j/2, +-c_j/4, .., +-c_j/2^(octaves-1).
+    """x -> for each column two unit vectors: of the wide bin that x lies in, and of the place within that bin.
 
-    One sample counts once in each of the D columns, so replacing it moves D ones at most, however many bins
-    there are.
+    The wide bins divide -c_j to c_j evenly, and the places each of them. Counts of places are over all wide bins
+    together: they tell a narrow column apart to `wide * places` parts of its bounds, wherever it lies, for the noise of
+    `wide + places` counts. One sample counts once in each of the two, so replacing it moves so much at most, however
+    many bins there are. `share` is the part of the squared signal that the wide bins get.
     """
 
     bounds: tuple[float, ...]
-    octaves: int = 8
+    wide: int = 16
+    places: int = 64
+    share: float = 0.7
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "bounds", tuple(positive("bound", c) for c in self.bounds))
-        whole("octaves", self.octaves, 2, "8 octaves tell sizes down to 1/128 of the bound")
+        whole("wide", self.wide, 2, "16 wide bins tell where most columns lie")
+        whole("places", self.places, 2, "64 places in each of 16 wide bins tell a thousandth of the bounds")
+        object.__setattr__(self, "share", positive("share", self.share))
+        if self.share >= 1:
+            raise invalid("share", "below 1", self.share, "0.7 leaves something for the places")
 
     @property
     def columns(self) -> int:
@@ -33,45 +41,59 @@ class ColumnHistogram(Statistic):
         return len(self.bounds)
 
     @property
-    def bins(self) -> int:
-        """Bins of one column, the lowest values first."""
-        return 2 * self.octaves
-
-    @property
     def dimension(self) -> int:
-        """The bins of all columns, one column after the other."""
-        return len(self.bounds) * self.bins
+        """The wide bins of all columns, one column after the other, then all places."""
+        return len(self.bounds) * (self.wide + self.places)
 
     @property
     def magnitude(self) -> float:
         """A sample counts once."""
-        return 1.0
+        return float(np.max(self.weights))
 
     @property
     def sensitivity(self) -> float:
-        """In each column one bin loses 1 and another gains 1."""
+        """In each column one bin loses its weight and another gains it, in both counts."""
         return float(np.sqrt(2.0 * len(self.bounds)))
 
     @property
     def sensitivity_l1(self) -> float:
-        """In each column one bin loses 1 and another gains 1."""
-        return 2.0 * len(self.bounds)
+        """The same."""
+        return float(2.0 * len(self.bounds) * np.sum(self.weights))
+
+    @property
+    def weights(self) -> Floats:
+        """What a sample adds to its wide bin, and to its place; their squares add up to one."""
+        return np.sqrt([self.share, 1 - self.share])
 
     @property
     def edges(self) -> Floats:
-        """The inner edges of the bins, in units of a column's bound."""
-        outer = 2.0 ** -np.arange(self.octaves - 1, 0, -1.0)
-        return np.concatenate([-outer[::-1], [0.0], outer])
+        """The edges of the wide bins, in units of a column's bound."""
+        return np.linspace(-1.0, 1.0, self.wide + 1)
 
     def vectors(self, rows: Floats) -> Floats:
-        """The unit vectors of each row's bins."""
-        bins = np.searchsorted(self.edges, rows / np.asarray(self.bounds), side="left")
-        return np.asarray(np.eye(self.bins)[bins].reshape(rows.shape[0], self.dimension))
+        """The unit vectors of each row's bins, weighted."""
+        parts = self.wide * self.places
+        cell = np.clip(np.floor((rows / np.asarray(self.bounds) + 1) / 2 * parts), 0, parts - 1).astype(np.intp)
+        wide, places = (
+            np.eye(size) * weight for size, weight in zip((self.wide, self.places), self.weights, strict=True)
+        )
+        count = rows.shape[0]
+        return np.hstack([
+            wide[cell // self.places].reshape(count, -1), places[cell % self.places].reshape(count, -1)
+        ])  # fmt: skip
 
-    def table(self, counts: Floats) -> Floats:
-        """(columns, bins) from the flat vector."""
-        return counts.reshape(self.columns, self.bins)
+    def tables(self, sums: Floats, noise_std: float) -> tuple[tuple[Floats, float], tuple[Floats, float]]:
+        """(columns, wide bins) and (columns, places) as counts, each with the noise in it."""
+        wide, places = np.split(sums, [self.columns * self.wide])
+        first, second = (float(weight) for weight in self.weights)
+        return (
+            (wide.reshape(self.columns, -1) / first, noise_std / first),
+            (places.reshape(self.columns, -1) / second, noise_std / second),
+        )
 
     def describe(self) -> dict[str, object]:
         """Name, bounds and bins, for the study."""
-        return {"statistic": "column histogram", "bounds": list(self.bounds), "octaves": self.octaves}
+        return {
+            "statistic": "column histogram", "bounds": list(self.bounds), "wide": self.wide, "places": self.places,
+            "share": self.share,
+        }  # fmt: skip

@@ -90,7 +90,9 @@ _OWN: dict[str, Builder[Statistic] | str] = {
     "count": lambda d: Count(positive("bound", d["bound"]), bool(d.get("whole", False))),
     "one-hot": lambda d: OneHot(_small(d["categories"], 2)),
     "distances": lambda d: Distances(_numbers(d["edges"])),
-    "column histogram": lambda d: ColumnHistogram(_numbers(d["bounds"]), _small(d["octaves"], 2)),
+    "column histogram": lambda d: ColumnHistogram(
+        _numbers(d["bounds"]), _small(d["wide"], 2), _small(d["places"], 2), d["share"]
+    ),
     "spread": lambda d: Spread(positive("norm", d["norm"]), _small(d["features"], 1)),
     "stacked": _stacked,
     KIND: _clipped,

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from hubbub.analyses.linear.columns import Columns, cautious_target, read_columns
+from hubbub.analyses.linear.columns import Columns, cautious_target, histogram, read_columns
 from hubbub.analyses.linear.pilot import Pilot, pilot
 from hubbub.analyses.linear.regression import RegressionColumns, RegressionState, written_columns
 from hubbub.analyses.linear.release import RegressionRelease
@@ -69,7 +69,7 @@ class LinearRegression(RegressionColumns, Analysis[RegressionState, RegressionRe
         nowhere = Columns(np.zeros(len(self.columns)), np.ones(len(self.columns)), np.zeros(len(self.columns)))
         steps = self._steps(nowhere)
         specs = (
-            RoundSpec(LABELS[0], self._columns_statistic(), columns, (shift(self._middle),)),
+            RoundSpec(LABELS[0], self._columns_statistic(columns, population.n), columns, (shift(self._middle),)),
             RoundSpec(LABELS[1], regression, sums, steps),
             RoundSpec(LABELS[2], last, residuals, (*steps, *_residual_steps(Pilot(np.zeros(width), 1.0)))),
         )
@@ -162,9 +162,10 @@ class LinearRegression(RegressionColumns, Analysis[RegressionState, RegressionRe
         """What the first step takes away: the middle of each column's bounds."""
         return np.asarray(self._ranges.mean(axis=1) if self.intercept else np.zeros(len(self.columns)))
 
-    def _columns_statistic(self) -> Statistic:
+    def _columns_statistic(self, mechanism: Mechanism, clients: int) -> Statistic:
         half = np.abs(self._ranges - self._middle[:, None]).max(axis=1)
-        return column_statistic(Box(tuple(half[:-1].tolist()), float(half[-1])), self.x_norm)
+        multiplier = multiplier_of(mechanism, len(self.columns))
+        return column_statistic(Box(tuple(half[:-1].tolist()), float(half[-1])), self.x_norm, multiplier, clients)
 
     def _found(self, state: RegressionState) -> Columns:
         """Where columns lie and how widely, from the first round, around the middle of their bounds."""
@@ -207,15 +208,14 @@ def multiplier_of(mechanism: Mechanism, columns: int) -> float:
     return mechanism.settled(sums, Population(1000)).sigma_std / sums.sensitivity
 
 
-def column_statistic(bound: Box, norm: float | None) -> Statistic:
-    """What the first round sums."""
+def column_statistic(bound: Box, norm: float | None, multiplier: float, clients: int) -> Statistic:
+    """What the first round sums, with so many L2 sensitivities of noise."""
     assert bound.y is not None
     if norm is None:
-        return ColumnHistogram((*bound.x, bound.y), TUNING.octaves)
-    return Stacked(
-        (Spread(norm, bound.features), ColumnHistogram((bound.y,), TUNING.octaves)),
-        (TUNING.spread_share, 1 - TUNING.spread_share),
-    )
+        return histogram((*bound.x, bound.y), multiplier, clients)
+    share = 1 - TUNING.spread_share
+    target = histogram((bound.y,), multiplier / math.sqrt(share), clients)
+    return Stacked((Spread(norm, bound.features), target), (TUNING.spread_share, share))
 
 
 def choose_ball(clients: int, columns: int, multiplier: float) -> Ball:

@@ -69,16 +69,27 @@ class Tuning:
         "X'y gets 1.3 % more noise than it needs, XX' 14 % less; 0.5, 0.6, 0.75 and 1 were tried (decision 7)", FIGURES)
 
     # reading columns off the first round
-    centred: float = by_hand(
-        0.8, "prior probability that a column lies around the middle of its bounds", "no record", COVERAGE)
+    off_middle: float = by_hand(
+        0.3, "deviation of a column's centre from the middle of its bounds, of half their width", "no record", REAL)
     bin_shape: float = by_hand(
-        0.04, "how far a bin's share may lie from that of a normal column, in the choice of that column",
-        "columns are not all normal", COVERAGE)
-    octaves: int = by_hand(
-        10, "halvings of a column's bound that the first round tells apart", "bounds too wide cost little", REAL)
-    clear: float = by_hand(
-        2.5, "deviations of its noise by which a count must differ from a normal column's to correct its shape",
-        "an eighth of the bins of a normal column would pass at 1.5, one in a hundred does here", REAL)
+        0.04, "how far a bin's share may lie from that of a kind of columns",
+        "columns are of no kind exactly; 0.01 and 0.02 were alike", REAL)
+    usual_scale: float = by_hand(
+        0.25, "deviation of a column that one expects, of half the width of its bounds", "no record", REAL)
+    wide_bins: int = by_hand(
+        10, "parts of a column's bounds that the first round tells apart", "8, 12 and 16 were tried", REAL)
+    loud: float = by_hand(
+        0.05, "noise of a count in the first round, of the clients, beyond which it counts as loud",
+        "0.08 was tried, too", REAL)
+    places: tuple[int, int] = by_hand(
+        (64, 32), "parts of each wide bin that are told apart, where counts are quiet and where they are loud",
+        "16 to 96 were tried: with 64 bounds may be a hundred times too wide", REAL)
+    wide_share: tuple[float, float] = by_hand(
+        (0.7, 0.85), "share of that round for the wide bins, where counts are quiet and where they are loud",
+        "0.7, 0.75, 0.8 and 0.85 were tried", REAL)
+    long_tails: float = by_hand(
+        0.3, "prior probability that a column has a long tail",
+        "0.07 to 0.75 were tried: more suits long tails and less suits wide bounds", REAL)
     two_values: float = by_hand(
         0.7, "prior probability that a column with bounds 0 and 1 has these two values only", "0.5 was alike", REAL)
     few_two_values: float = by_hand(0.1, "the same of any other column", "the ends of bounds are rarely met", REAL)
