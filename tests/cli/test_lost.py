@@ -45,7 +45,7 @@ def test_up_loses_a_compute_and_has_its_result(capsys: pytest.CaptureFixture[str
     assert result["lost"] == "compute-1"
     assert result["reports_accepted"] == [120, 120]
     assert set(result["coefficients"]) == {"age", "dose", "weight"}
-    assert any("sign two lists of clients" in each for each in result["privacy"]["not_promised"])
+    assert any("sign contradicting statements" in each for each in result["privacy"]["not_promised"])
 
 
 def test_what_cannot_be_lost_is_said_in_one_line(capsys: pytest.CaptureFixture[str]):

@@ -376,7 +376,7 @@ def promise(study: StudyRecord) -> list[str]:
         "clients that the analyst controls count among those who collude; if more do, less is promised",
         f"this rests on trust that {study.secure_sum.trust().sentence}; if {beyond} conspire, a sample is covered by "
         "nothing but the noise stated above",
-        *([trust.proviso] if (trust := study.secure_sum.trust()).proviso else []),
+        *([beyond_that] if (beyond_that := study.secure_sum.trust().beyond(people.clients)) else []),
         "this machine keeps its own account: it takes part in no round with which all its rounds would exceed that",
         f"the noisy sums are {_READERS[study.results]}",
         f"the study ends at {study.deadline}",
