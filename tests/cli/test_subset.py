@@ -70,7 +70,7 @@ def test_a_study_from_create_to_result(live: LocalComputes, tmp_path: Path, caps
         arguments = ["contribute", study, tmp_path / "own.csv", "--client", client, "--token", token, *trust]
         if number == 0:
             refused = " ".join(failed(capsys, *arguments, "--yes", "--expect-study", pin).split())
-            assert "trust must be at most 1, which is how many dishonest ones of its 3 Computes" in refused
+            assert "trust must be at most 1, as more of its 3 Computes (scheme subset) would read vectors" in refused
             arguments = arguments[:-2]
         assert main([*map(str, arguments), "--yes", "--expect-study", pin]) == 0
         said = " ".join(capsys.readouterr().err.split())
