@@ -160,22 +160,31 @@ class Client:
                 away[place] = Unreachable(f"{name} is away; run the same command again")
             elif error := _lost(tell, place, brief):
                 away[place] = error
-        silent = {place: error for place, error in away.items() if isinstance(error, Unreachable)}
-        if len(away) - len(silent) <= self._spare:
-            waited = [p for p in silent if p not in without and (len(away) > self._spare or silent[p].busy)]
-            if waited and self.waits is not None:
-                self.waits([self.study.computes[place].name for place in waited])
-            latest = time.monotonic() + self.web.patience.total
-            for place in waited:
-                if len(away) > self._spare or silent[place].busy:
-                    left = self.web.briefly(max(0.0, round(latest - time.monotonic(), 1)))
-                    if error := _lost(tell, place, left):
-                        away[place] = error
-                    else:
-                        del away[place]
+            over = [error for error in away.values() if not isinstance(error, Unreachable)]
+            if len(over) > self._spare:
+                raise over[0]
+        self._wait_for(away, tell, without)
         if len(away) > self._spare:
             raise next(iter(away.values()))
         return away
+
+    def _wait_for(
+        self, away: dict[int, HubbubError], tell: Callable[[int, Web], None], without: Collection[int]
+    ) -> None:
+        """Tell those who were silent, too, if the round cannot do without them or they said that they were busy."""
+        silent = {p: e for p, e in away.items() if isinstance(e, Unreachable) and p not in without}
+        needed = [place for place, error in silent.items() if error.busy or len(away) > self._spare]
+        if needed and self.waits is not None:
+            self.waits([self.study.computes[place].name for place in needed])
+        latest = time.monotonic() + self.web.patience.total
+        for place in needed:
+            if not silent[place].busy and len(away) <= self._spare:
+                continue
+            error = _lost(tell, place, self.web.briefly(max(0.0, round(latest - time.monotonic(), 1))))
+            if error is None:
+                del away[place]
+            else:
+                away[place] = error
 
     def current_round(self) -> RoundRecord:
         """The latest round that the analyst signed, from the first Compute that answers."""
