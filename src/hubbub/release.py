@@ -66,6 +66,19 @@ class Trust:
     """The assumption in words: what must not happen."""
     proviso: str = ""
     """What is not promised beside that, in words for the privacy report; empty where there is nothing to say."""
+    contradicting: int | None = None
+    """So many of them may sign contradicting statements about one round (two lists of clients, or a list and a refusal)
+    on live nodes; None is any number, where nothing is released or refused for good before all of them have signed."""
+    exposed: tuple[tuple[int, float], ...] = ()
+    """Sizes of larger groups, with the part of all clients that each of them can expect to read."""
+
+    def beyond(self, clients: int) -> str:
+        """The proviso, with the numbers of clients that it means where there are so many."""
+        if not self.exposed:
+            return self.proviso
+        numbers = [(size, clients * part) for size, part in self.exposed]
+        found = ", ".join(f"{f'{count:.2g}' if count < 10 else round(count)} with {size}" for size, count in numbers)
+        return f"{self.proviso}; of {clients} clients these are about {found}"
 
 
 @dataclass(frozen=True)

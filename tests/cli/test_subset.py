@@ -11,7 +11,9 @@ import pytest
 from cli.test_any_study import read_tokens
 from cli.test_study import failed, run
 from hubbub.cli import main
-from hubbub.securesum import Replicated
+from hubbub.cli.schemes import about, too_few
+from hubbub.privacy import Population
+from hubbub.securesum import Replicated, Subset
 from hubbub.service.devnet import LocalComputes
 
 CLIENTS = 45  # with whom the chance of loose-computes is below 1e-6 (3 Computes, 2 for each)
@@ -68,7 +70,7 @@ def test_a_study_from_create_to_result(live: LocalComputes, tmp_path: Path, caps
         arguments = ["contribute", study, tmp_path / "own.csv", "--client", client, "--token", token, *trust]
         if number == 0:
             refused = " ".join(failed(capsys, *arguments, "--yes", "--expect-study", pin).split())
-            assert "trust must be at most 1, which is how many dishonest ones of its 3 Computes" in refused
+            assert "trust must be at most 1, as more of its 3 Computes (scheme subset) would read vectors" in refused
             arguments = arguments[:-2]
         assert main([*map(str, arguments), "--yes", "--expect-study", pin]) == 0
         said = " ".join(capsys.readouterr().err.split())
@@ -96,12 +98,29 @@ def test_up_runs_a_whole_study(capsys: pytest.CaptureFixture[str]):
 
 def test_what_up_cannot_do_is_one_line(capsys: pytest.CaptureFixture[str]):
     few = failed(capsys, "up", "--computes", 8, "--subset", 3, "--clients", 30)
-    assert "clients must be at least 63, to tie 8 Computes together, 3 for each client, got clients=30" in " ".join(
-        few.split()
+    assert (
+        "clients must be at least 93, of whom 5 may be missing, to tie 8 Computes together, 3 for each client, got"
+        in " ".join(few.split())
     )
     assert "each must be a whole number in 2..8, got each=9" in failed(capsys, "up", "--computes", 8, "--subset", 9)
     assert "threshold must be left out with --subset" in failed(capsys, "up", "--subset", 2, "--threshold", 2)
-    assert "lose must be left out where all 3" in failed(capsys, "up", "--subset", 2, "--lose", 1)
+    lost = " ".join(failed(capsys, "up", "--subset", 2, "--lose", 1, "--clients", 200).split())
+    assert "lose must be left out with --subset, where all Computes must answer" in lost
+    assert "there are only 8 Computes" in " ".join(failed(capsys, "up", "--computes", 8, "--subset", 9).split())
+
+
+def test_those_who_may_be_missing_tie_nothing_together():
+    """As many clients as are enough if all are there are too few if 5 of them may be missing."""
+    scheme = Subset(3, 2)
+    enough = about(scheme, Population(60, 0, 5))["clients_needed"]
+    assert about(scheme, Population(60, 5, 5))["clients_needed"] == enough + 5
+    for dropouts, said in (
+        (0, ""),
+        (5, f"Take care: {enough + 5} clients, of whom 5 may be missing, are needed to tie 3"),
+    ):
+        people = Population(enough, dropouts, 5)
+        assert too_few(about(scheme, people), people).startswith(said)
+        assert bool(too_few(about(scheme, people), people)) == bool(said)
 
 
 def test_how_many_may_be_dishonest_is_never_rounded(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

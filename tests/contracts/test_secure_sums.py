@@ -119,6 +119,8 @@ def who_is_enough_is_said_of_every_subset(scheme: SecureSum) -> None:
     assert trust.computes == scheme.computes
     assert 1 <= trust.conspiring < scheme.computes
     assert trust.sentence
+    most = 2 * scheme.quorum - scheme.computes - 1
+    assert trust.contradicting == (most if scheme.quorum < scheme.computes else None)
     assert scheme.enough(range(scheme.computes))
     for subset in subsets(scheme.computes):
         kinds: list[Collection[int]] = [subset, list(subset), set(subset), dict.fromkeys(subset).keys()]

@@ -12,7 +12,8 @@ import pytest
 from hubbub.engines import LocalEngine, TrustedAggregator
 from hubbub.privacy import Budget, EarlyPopulation, PrivacyReport, gaussian_round, shared_multipliers
 from hubbub.privacy.report import Round
-from hubbub.securesum import Replicated
+from hubbub.protocols import SecureSum
+from hubbub.securesum import Additive, Replicated, Subset
 from hubbub.statistics import Means
 
 BUDGET = Budget(1.0, 1e-5)
@@ -46,11 +47,33 @@ def test_text_answers_a_data_protection_officers_questions():
 def test_what_holds_against_computes_rests_on_the_trust_that_the_scheme_states():
     made = report(LocalEngine(secure_sum=Replicated(3, 2)))
     (against,) = (text for text in made.holds_against() if "Computes" in text)
-    sentence = "no two of the three Computes pool what they hold, and none of them signs two lists of clients"
+    sentence = "no two of the three Computes pool what they hold, and none of them signs contradicting statements"
     assert "up to 1 of the 3 Computes that pool what they hold" in against
     assert f"as far as the trust is justified that {sentence}" in against
     assert str(made.as_dict()["trust"]).startswith(sentence)
     assert report(TrustedAggregator()).as_dict()["trust"] is None
+
+
+@pytest.mark.parametrize(
+    ("scheme", "allowed"),
+    [
+        (Additive(3), "3 Computes, of whom at least one must be honest"),
+        (Subset(5, 3), "5 Computes, of whom at most 2 may pool what they hold Spent"),
+        (Replicated(3, 2, 1), "3 Computes, of whom at most 1 may pool what they hold Spent"),
+        (Replicated(3, 2), "3 Computes, of whom at most 1 may pool what they hold, and none may sign contradicting"),
+        (Replicated(4, 2), "4 Computes, of whom at most 1 may pool what they hold, and at most 1 may sign contradicting"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_the_line_of_the_parties_says_what_each_compute_may_do(scheme: SecureSum, allowed: str):
+    """It said "at least 2 must be honest" of 2 of 3, where a single dishonest one can have two lists summed."""
+    said = " ".join(str(report(LocalEngine(secure_sum=scheme))).split())
+    assert allowed in said.replace(" Rounds ", " Spent ").replace("statements Spent", "statements")
+
+
+def test_the_number_of_exposed_clients_is_stated():
+    (told,) = (text for text in report(LocalEngine(secure_sum=Subset(10, 2))).not_promised() if "reads the" in text)
+    assert told.endswith("; of 200 clients these are about 4.4 with 2, 44 with 5, 160 with 9")
 
 
 def test_spent_epsilon_is_the_composition_of_the_rounds():

@@ -9,6 +9,7 @@ import pytest
 
 from hubbub.errors import CannotCombine, InvalidInput, OutOfDomainWarning, ReportRejected, RoundRefused
 from hubbub.privacy import Budget
+from hubbub.protocols import SecureSum
 from hubbub.randomness import Randomness
 from hubbub.roles import (
     accept,
@@ -25,7 +26,7 @@ from hubbub.roles import (
     run_round,
     sum_over,
 )
-from hubbub.securesum import Context, Report, encode_report, encode_share, seal
+from hubbub.securesum import Additive, Context, Replicated, Report, Subset, encode_report, encode_share, seal
 from hubbub.securesum.additive import expanded
 from roles.conftest import Stage, make_stage
 from seams import masked
@@ -229,6 +230,26 @@ def test_sums_that_do_not_belong_together_are_refused(stage: Stage):
         with pytest.raises(CannotCombine) as caught:
             combine_sums(stage.study, 0, wrong)
         assert caught.value.reason == reason
+
+
+@pytest.mark.parametrize("scheme", [Additive(3), Subset(3, 3, "a seed"), Replicated(3, 2)], ids=str)
+def test_who_states_other_clients_than_most_is_named(stage: Stage, scheme: SecureSum):
+    """Also where the others' sums are not enough without it; Computes count from 1."""
+    study = dataclasses.replace(stage.study, scheme=scheme)
+    sums = [release(accept(stage.compute(k), stage.inbox(k))[0], EVERYBODY)[1] for k in range(3)]
+    sums = [dataclasses.replace(each, study=study.digest) for each in sums]
+    remedy = "combine the sums of the others" if scheme == Replicated(3, 2) else "start a new round"
+    more = sums[1].turnout._replace(samples=sums[1].turnout.samples + 1)
+    for lie in ({"roster": bytes(32)}, {"turnout": more}):
+        wrong = [sums[0], dataclasses.replace(sums[1], **lie), sums[2]]
+        match = f"another roster in 1 of 3, of Compute 2; ask the operator, and {remedy}"
+        with pytest.raises(CannotCombine, match=match) as caught:
+            combine_sums(study, 0, wrong)
+        assert (caught.value.reason, caught.value.computes) == ("rosters-differ", (1,))
+    wrong = [dataclasses.replace(each, roster=bytes([k]) * 32) for k, each in enumerate(sums)]
+    with pytest.raises(CannotCombine, match="got 3 rosters of Compute 1, 2, 3 and none that most state; ask") as caught:
+        combine_sums(study, 0, wrong)
+    assert caught.value.computes == ()
 
 
 def test_roster_digest_depends_on_study_round_and_clients_not_on_their_order(stage: Stage):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import deque
 from itertools import combinations
 
 import numpy as np
@@ -17,7 +16,7 @@ from hubbub.privacy import gaussian_round
 from hubbub.randomness import Randomness
 from hubbub.securesum import SECURE_SUMS, Additive, Subset, conspiring_sizes, least_clients, smallest_k
 from hubbub.securesum.exposure import hold_together
-from hubbub.securesum.subset import add_rows_to, drawn_computes
+from hubbub.securesum.subset import _tied, add_rows_to, drawn_computes
 from hubbub.statistics import Means
 
 MANY = Subset(50, 3, "a seed")
@@ -319,24 +318,28 @@ def test_without_a_seed_nobody_is_served_and_all_else_is_known():
     assert Additive(3).drawn("a seed") == Additive(3)
 
 
-def test_as_many_clients_as_are_said_to_be_needed_mostly_pass():
-    """Of 40 draws with so many clients at least 30 hold together, and with a third of them at most 10."""
-    for computes, each, colluding in ((8, 3, 6), (5, 2, 1), (20, 3, 1)):
-        needed = least_clients(computes, each, colluding)
-        assert passing(computes, each, colluding, needed) >= 30
-        assert passing(computes, each, colluding, needed // 3) <= 10
-    assert least_clients(4, 4) == 1, "every client ties all Computes together"
+@pytest.mark.parametrize(
+    ("computes", "each", "colluding", "draws"),
+    [(3, 2, 6, 3000), (5, 2, 1, 3000), (8, 3, 6, 3000), (50, 3, 2, 1000)],
+)
+def test_as_many_clients_as_are_said_to_be_needed_almost_always_pass(
+    computes: int, each: int, colluding: int, draws: int
+):
+    """At most one draw in 1000 fails with so many clients (FALSE_ALARM at that rate), and most do with a quarter."""
+    needed = least_clients(computes, each, colluding)
+    failed = draws - passing(computes, each, colluding, needed, draws)
+    assert stats.binom.sf(failed - 1, draws, 1e-3) > FALSE_ALARM
+    assert passing(computes, each, colluding, needed // 4, 40) <= 10
 
 
-def passing(computes: int, each: int, colluding: int, clients: int) -> int:
-    found = 0
-    for number in range(40):
-        try:
-            deque(Subset(computes, each, f"seed {number}").vetted(NAMES[:clients], colluding), maxlen=0)
-        except RoundRefused:
-            continue
-        found += 1
-    return found
+def test_one_client_is_enough_where_each_uses_all_computes():
+    assert least_clients(4, 4) == 1
+
+
+def passing(computes: int, each: int, colluding: int, clients: int, draws: int) -> int:
+    """How many of so many draws hold together; made as the simulation makes them, with other numbers."""
+    drawn = (drawn_computes(clients, computes, each, Randomness.simulation(10**6 + n)) for n in range(draws))
+    return sum(_tied(serving, computes, each, colluding) for serving in drawn)
 
 
 def test_who_is_exposed_covers_nobody_else():
@@ -366,3 +369,9 @@ def test_exposure_is_told_for_groups_of_several_sizes():
     assert Subset(3, 3).trust().proviso == ""
     assert "0.61 % with 10" in MANY.trust().proviso
     assert "if every client was told its name before the draw" in MANY.trust().proviso
+    assert "these others may even fall into parts, each with a total of its own" in MANY.trust().proviso
+    assert (
+        "conspires with the last Compute to reveal has some draws to choose from, 3 by default" in MANY.trust().proviso
+    )
+    assert "these are about 0.051 with 3, 0.51 with 5, 6.1 with 10, 117 with 25" in MANY.trust().beyond(1000)
+    assert (Subset(3, 3).trust().beyond(1000), Subset(3, 3).trust().exposed) == ("", ())

@@ -20,7 +20,10 @@ from hubbub.securesum.shamir import VALUES, elements
 
 Scheme = Replicated | Shamir
 KINDS = [(3, 2), (4, 3), (5, 3), (5, 2), (6, 4), (7, 3)]
-POOL, TWO = "Computes pool what they hold", "of them signs two lists of clients in one round"
+POOL, TWO = (
+    "Computes pool what they hold",
+    ("of them signs contradicting statements about one round, be it two lists of clients or a list and a refusal"),
+)
 SCHEMES = [kind(*numbers) for kind in (Replicated, Shamir) for numbers in KINDS]
 
 
@@ -222,7 +225,7 @@ def test_liars_are_noticed_up_to_n_minus_t_and_named_up_to_half_of_that(scheme: 
                 assert caught.value.reason == "sums-differ"
                 if 2 * number <= spare:
                     assert caught.value.computes == liars
-                    assert f"of Compute {', '.join(map(str, liars))} " in str(caught.value)
+                    assert f"of Compute {', '.join(str(place + 1) for place in liars)} " in str(caught.value)
                     rest = {k: words for k, words in given.items() if k not in liars}
                     assert (scheme.unshard(rest) == some_words().sum(axis=0, dtype=np.uint64)).all()
                 else:
@@ -298,12 +301,13 @@ def test_a_sum_above_p_is_its_remainder():
         ((3, 4), "threshold must be a whole number in 2..3, got threshold=4"),
         ((3, 1), "threshold must be a whole number in 2..3, got threshold=1"),
         ((3, 2.5), "threshold must be a whole number in 2..3, got threshold=2.5"),
-        ((1, 2), "computes must be a whole number in 2..1000, got computes=1"),
-        ((1001, 2), "computes must be a whole number in 2..1000, got computes=1001"),
+        ((1, 2), "computes must be a whole number in 2.., got computes=1;"),
+        ((1001, 2), "computes must be a whole number in 2.., got computes=1001;"),
     ],
 )
 def test_bad_numbers_are_one_line(kind: type[Scheme], numbers: tuple[int, int], message: str):
-    with pytest.raises(InvalidInput, match=message) as caught:
+    most = 255 if kind is Shamir else 1000
+    with pytest.raises(InvalidInput, match=message.replace("2.., got", f"2..{most}, got")) as caught:
         kind(*numbers)
     assert "\n" not in str(caught.value)
 
@@ -319,13 +323,21 @@ def test_too_many_pieces_are_one_line_that_names_the_other_scheme():
 def test_the_trust_is_said_exactly():
     assert Replicated(3, 2).trust().sentence == f"no two of the three {POOL}, and none {TWO}"
     assert Shamir(5, 3).trust().sentence == f"no three of the five {POOL}, and none {TWO}"
-    assert Shamir(100, 40).trust().sentence == f"no 40 of the 100 {POOL}, and none {TWO}"
-    assert Shamir(5, 3, 1).trust().sentence == f"no three of the five {POOL}, and at most one {TWO}"
+    assert Shamir(100, 40).trust().sentence == f"no 40 of the 100 {POOL}, and at most one {TWO}"
+    assert (
+        Shamir(5, 3, 1).trust().sentence
+        == f"no three of the five {POOL}, and at most two {TWO.replace('signs', 'sign')}"
+    )
     assert Shamir(100, 40).trust().conspiring == 39
     # 3 of 7 with a quorum of 4: each of the other 4 can be made to release over a roster of its own
-    assert "several totals may be released; two may differ by one client" in Shamir(7, 4).trust().proviso
-    assert Replicated(3, 2).trust().proviso.startswith("if on live nodes any of the 3 Computes sign two lists")
-    assert Shamir(5, 3, 1).trust().proviso.startswith("if on live nodes more than one of the 5 Computes sign two lists")
+    proviso = Shamir(7, 4).trust().proviso
+    assert "several totals may be released, of which two may differ by one client" in proviso
+    assert "a round that was released may count as refused, so that its cost is given back and spent again" in proviso
+    assert Replicated(3, 2).trust().proviso.startswith("if on live nodes any of the 3 Computes sign contradicting")
+    assert (
+        Shamir(5, 3, 1).trust().proviso.startswith("if on live nodes more than two of the 5 Computes sign contradict")
+    )
+    assert Replicated(4, 2).trust().proviso.startswith("if on live nodes more than one of the 4 Computes sign contrad")
     assert Shamir(3, 3).trust() == Replicated(3, 3).trust() == Additive(3).trust()
 
 
@@ -336,9 +348,21 @@ def test_two_quorums_share_an_honest_compute_and_can_form_the_total(kind: type[S
             scheme = kind(computes, threshold, cheating)
             assert threshold <= scheme.quorum <= computes
             assert 2 * scheme.quorum - computes > cheating
+            stated = 2 * scheme.quorum - computes - 1 if scheme.quorum < computes else None
+            assert scheme.trust().contradicting == stated
             assert kind.of(scheme.describe()) == scheme
             assert ("cheating" in scheme.describe()) == (cheating > 0)
         with pytest.raises(InvalidInput, match=f"cheating must be a whole number in 0..{threshold - 1}"):
             kind(computes, threshold, threshold)
     assert [kind(3, 2, cheating).quorum for cheating in (0, 1)] == [2, 3]
     assert [kind(5, 3, cheating).quorum for cheating in (0, 1, 2)] == [3, 4, 4]
+
+
+@pytest.mark.parametrize("kind", [Replicated, Shamir])
+def test_too_few_sums_are_one_line(kind: type[Scheme]):
+    scheme = kind(5, 3)
+    sums = sums_of(scheme, some_words())
+    for count in range(3):
+        with pytest.raises(CannotCombine, match=f"sums must be of at least 3 Computes, got {count}; fetch") as caught:
+            scheme.unshard({k: sums[k] for k in range(count)})
+        assert caught.value.reason == "missing-compute"

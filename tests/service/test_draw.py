@@ -117,7 +117,7 @@ def test_a_client_enrols_and_reports_with_its_own_computes_alone(small: Stage):
     small.draw()
     person = small.people[0]
     (other,) = set(range(M)) - set(small.drawn.secure_sum.recipients(person.name))
-    refused("wrong-recipient", f"one that Compute {other} serves", small.enrol, other, person)
+    refused("wrong-recipient", f"one that Compute {other + 1} serves", small.enrol, other, person)
     for k in small.drawn.secure_sum.recipients(person.name):
         assert small.enrol(k, person).new
 
@@ -158,10 +158,10 @@ def test_it_reveals_once_also_where_a_second_list_would_fit(stage: Stage):
     ("change", "code", "match"),
     [
         ("signer", "bad-signature", "must be the analyst's"),
-        ("own commitment", "invalid-record", "commitment of Compute 0 must be the one that it signed"),
+        ("own commitment", "invalid-record", "commitment of Compute 1 must be the one that it signed"),
         ("second own", "invalid-record", "the commitment that this Compute made"),
-        ("forged", "invalid-record", "signature must be the study's Compute 1's"),
-        ("swapped", "invalid-record", "signature must be the study's Compute 0's"),
+        ("forged", "invalid-record", "signature must be the study's Compute 2's"),
+        ("swapped", "invalid-record", "signature must be the study's Compute 1's"),
         ("too few", "invalid-record", "signed by all 3 Computes"),
         ("nothing to draw from", "invalid-record", "one of each of the 3 Computes"),
     ],
@@ -245,11 +245,11 @@ def test_computes_that_invent_a_client_are_named(small: Stage):
 @pytest.mark.parametrize(
     ("change", "match"),
     [
-        ("secret", "reveal of Compute 1 must fit its commitment"),
-        ("request", "reveal of Compute 1 must be for this list and these commitments"),
-        ("signature", "signature must be the study's Compute 1's"),
-        ("place", "the record of Compute 1 in this study there"),
-        ("study", "the record of Compute 1 in this study there"),
+        ("secret", "reveal of Compute 2 must fit its commitment"),
+        ("request", "reveal of Compute 2 must be for this list and these commitments"),
+        ("signature", "signature must be the study's Compute 2's"),
+        ("place", "the record of Compute 2 in this study there"),
+        ("study", "the record of Compute 2 in this study there"),
         ("missing", "signed by all 3 Computes, got draw=2 signatures"),
     ],
 )

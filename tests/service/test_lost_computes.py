@@ -304,7 +304,7 @@ def test_a_sum_that_does_not_fit_is_named_and_the_others_give_the_total(
 
             monkeypatch.setattr(analysts, "decode_sum", wrong)
             name = study.study.computes[2].name
-            with pytest.raises(CannotCombine, match=f"{name}.*Compute 2") as caught:
+            with pytest.raises(CannotCombine, match=f"{name}.*Compute 3") as caught:
                 releases(study.analyst)
             assert caught.value.computes == (2,), how
             (release,) = releases(study.analyst, left_out(study.study, [name]))

@@ -19,6 +19,8 @@ from sqlalchemy import select
 from hubbub.protocols import SecureSum
 from hubbub.roles import combine_sums
 from hubbub.securesum import Additive, Replicated, Shamir
+from hubbub.service.client.client import Client
+from hubbub.service.client.outbox import Outbox
 from hubbub.service.node import agreement, answers, matching, tables
 from hubbub.service.node import store as db
 from hubbub.service.node.app import create_app
@@ -28,6 +30,8 @@ from hubbub.service.wire.endings import AgreementRecord, CloseRecord, RefusalRec
 from hubbub.service.wire.messages import decode_sum
 from hubbub.service.wire.problems import Problem
 from hubbub.service.wire.records import RoundRecord
+from hubbub.service.wire.refusals import for_good, unsigned
+from hubbub.service.wire.web import Patience, Web
 from service.stage import M, N, Stage, make_stage
 
 EXACT = [63 / 16, -15.0]
@@ -83,6 +87,22 @@ class Town:
                             await work(Caretaker(self.stage.nodes[k], real))
 
         asyncio.run(play())
+
+    def web(self) -> Web:
+        """Analyst's and clients' way to those who are up; it waits for nobody."""
+        apps = {f"compute-{k}.example": create_app(self.stage.nodes[k], httpx.AsyncClient()) for k in self.up}
+
+        async def asked(request: httpx.Request) -> httpx.Response:
+            async with httpx.AsyncClient(transport=httpx.ASGITransport(apps[request.url.host])) as http:
+                answer = await http.request(request.method, request.url, content=request.content)
+                return httpx.Response(answer.status_code, headers=answer.headers, content=answer.content)
+
+        def answer(request: httpx.Request) -> httpx.Response:
+            if request.url.host not in apps:
+                raise httpx.ConnectError("nobody is there", request=request)
+            return asyncio.run(asked(request))
+
+        return Web(httpx.Client(transport=httpx.MockTransport(answer)), Patience(total=0.05))
 
     def wait(self, seconds: float) -> None:
         self.stage.clock.now += seconds
@@ -271,6 +291,35 @@ def test_what_may_be_released_is_never_given_back(town: Town):
     town.look(2)
     town.settle_charges(0, 1, 2)
     assert all(town.charged(k) for k in range(M))
+
+
+def test_a_refusal_of_one_that_has_agreed_gives_nobody_its_charge_back(
+    town: Town, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Two clients could not reach the second Compute, which refuses; the others release, and the third one lies."""
+    record = town.begin({1: N - 2})
+    town.close(record)
+    town.look(0, 2, 0, 1)
+    assert town.states() == ["released", "refused", "released"]
+    honest = read_signed(answers.signed_refusal(town.stage.nodes[1], town.stage.id, 0), RefusalRecord)[0]
+    lie = sign_record(replace(honest, compute=2, event=db.new_event()), town.stage.nodes[2].keys.sign)
+    liar, refusal, agreements = town.stage.nodes[2], answers.signed_refusal, matching.signed_agreements
+    monkeypatch.setattr(answers, "signed_refusal", lambda node, *at: lie if node is liar else refusal(node, *at))
+    monkeypatch.setattr(matching, "signed_agreements", lambda node, *at: [] if node is liar else agreements(node, *at))
+    town.settle_charges(1)
+    assert town.charged(1)
+    study, mark, web = town.stage.study, digest(record), town.web()
+    missing = unsigned(study, 0, mark, web)
+    assert list(missing) == ["compute-0", "compute-2"]
+    assert "it has signed what it would release, so its refusal does not count" in missing["compute-2"]
+    assert not for_good(study, missing)
+    client = Client(study, "c0", Outbox(tmp_path / "out.db"), web, simulation=True)
+    client.outbox.put(study.id, "c0", 0, mark, record.event(study), [])
+    assert client._refused() == set()
+    town.up = frozenset({1, 2})  # what the first one holds is the proof: without it the two refusals count
+    town.settle_charges(1)
+    assert not town.charged(1)
+    assert for_good(study, unsigned(study, 0, mark, town.web()))
 
 
 @pytest.mark.parametrize("scheme", [Additive(M), Replicated(M, 2, 1), Shamir(M, 3)], ids=str)

@@ -21,8 +21,11 @@ from hubbub.cli.tokens import VARIABLE, ask_token, given_token
 from hubbub.errors import InvalidInput, OutOfDomainWarning
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from hubbub.arrays import Floats
     from hubbub.service.client.client import Client
+    from hubbub.service.client.outbox import Outbox
     from hubbub.service.wire.fingerprints import Pins
     from hubbub.service.wire.records import RoundRecord, StudyRecord
 
@@ -73,7 +76,15 @@ class ContributeOptions:
     trust: Annotated[
         int | None,
         Whole,
-        Parameter(help="Refuse a study that so many dishonest Computes could break, whichever they are."),
+        Parameter(help="Refuse a study that gives way to so many dishonest Computes, whichever they are."),
+    ] = None
+    trust_cheating: Annotated[
+        int | None,
+        Whole,
+        Parameter(
+            help="How many of those may sign contradicting statements about one round, where the others only pool what "
+            "they hold; 0 for none [default: all of them]."
+        ),
     ] = None
     outbox: Annotated[Path | None, Parameter(help="Where sent reports are kept [default: beside the study].")] = None
     yes: Annotated[bool, Parameter(negative="", help="Send without asking.")] = False
@@ -91,6 +102,7 @@ def contribute(options: ContributeOptions) -> None:
 
         hubbub contribute study.json patients.csv --client hospital-1 --token-file token.txt
         hubbub contribute study.json patients.csv --client hospital-1 --trust 2
+        hubbub contribute study.json patients.csv --client hospital-1 --trust 1 --trust-cheating 0
         hubbub contribute study.json patients.csv --client hospital-1 --yes --follow --expect-study "1f0a 99c2 ..."
     """
     run(options)
@@ -102,7 +114,7 @@ def run(options: ContributeOptions) -> None:
     Before the data holder has said yes, no Compute learns the client's name.
     """
     with needs_service():
-        from hubbub.service.client.client import Client, check_withstands
+        from hubbub.service.client.client import Client
         from hubbub.service.client.outbox import Outbox
         from hubbub.service.wire.records import check_client_name
     from hubbub.analyses import ANALYSES
@@ -110,12 +122,12 @@ def run(options: ContributeOptions) -> None:
     name, yes, follow = options.client, options.yes, options.follow
     study, pins = signed_study(options.file), options.expected.pins()
     pins.check(study)
-    if options.trust is not None:
-        check_withstands(study, options.trust)
+    demand = _demanded(options, study)
     rows = _rows(options.data, list(ANALYSES.read(study.analysis).columns))
     check_client_name(name)
     box = Outbox(options.outbox or options.file.with_name(f"{options.file.stem}.{quote(name, safe='')}.outbox"))
-    client = Client(study, name, box, web_to(options.authority), rows.shape[0])
+    _held_to(box, study, demand)
+    client = Client(study, name, box, web_to(options.authority), rows.shape[0], waits=_say_waiting)
     _check_before(client, pins, yes)
     secret = given_token(options.token, options.token_file)
     _check_token(client, secret, yes)
@@ -124,6 +136,8 @@ def run(options: ContributeOptions) -> None:
     if not yes:
         ask()
     client.consent()
+    if demand is not None:
+        box.keep_demand(*demand)
     if not box.enrolled(study.id, name):
         client.enrol(secret or ask_token())
     _show_serving(client)
@@ -135,6 +149,34 @@ def run(options: ContributeOptions) -> None:
         done.append(_send(client, record, rows))
     if options.json:
         print_json({"study": study.id, "client": name, "rounds": done})
+
+
+def _demanded(options: ContributeOptions, study: StudyRecord) -> tuple[int, int] | None:
+    """Read how many Computes may pool and how many may contradict themselves, and refuse a study that allows fewer."""
+    from hubbub.service.client.client import check_withstands
+
+    pooling, contradicting = options.trust, options.trust_cheating
+    if pooling is None:
+        if contradicting is not None:
+            raise InvalidInput("trust must be given with --trust-cheating, got none; add for example --trust 1")
+        return None
+    demand = pooling, pooling if contradicting is None else contradicting
+    check_withstands(study, *demand)
+    return demand
+
+
+def _held_to(box: Outbox, study: StudyRecord, demand: tuple[int, int] | None) -> None:
+    """Refuse a study that does not keep to what was demanded with an earlier yes, where nothing is demanded now."""
+    from hubbub.service.client.client import check_withstands
+
+    if demand is None and (before := box.demand()) is not None:
+        check_withstands(study, *before)
+
+
+def _say_waiting(names: Sequence[str]) -> None:
+    """Name the Computes that are waited for."""
+    line = f"waiting for {', '.join(names)}, up to a minute or so; whoever answered has been told"
+    errors.print(line, markup=False, soft_wrap=True)
 
 
 def _rows(data: Path, columns: list[str]) -> Floats:

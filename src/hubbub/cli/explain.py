@@ -10,7 +10,7 @@ from rich.table import Table
 
 from hubbub.cli.options import NOBODY, Computes, Cover, Delta, Epsilon, Json, Method, Noise, Whole
 from hubbub.cli.output import console, print_json
-from hubbub.cli.schemes import ADDITIVE, SchemeOptions, about, exposure_table
+from hubbub.cli.schemes import ADDITIVE, SchemeOptions, about, exposure_table, too_few
 from hubbub.errors import invalid
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def run(options: ExplainOptions) -> None:
     *half, last = ((high - low) / 2 if method == "auto" else max(abs(low), abs(high)) for low, high in [*x, y])
     bound = Box(tuple(half), last)
     scheme = options.sum.build(computes := options.computes)
-    secure_sum = about(scheme, clients, population.colluders)
+    secure_sum = about(scheme, population)
     rounds = [_round(spec, population, scheme) for spec in plan.specs]
     result: dict[str, object] = {
         "epsilon": options.epsilon, "delta": options.delta, "clients": clients, "dropouts": population.dropouts,
@@ -94,7 +94,7 @@ def run(options: ExplainOptions) -> None:
     if options.json:
         print_json(result)
         return
-    _print(result, rounds)
+    _print(result, rounds, population)
 
 
 def _expected(population: Population, features: int, budget: Budget, law: Mechanism) -> dict[str, object]:
@@ -160,7 +160,7 @@ def _sealed_bytes(plan: RoundPlan, scheme: SecureSum) -> int:
     return sum(len(encode_report(report)) for report in reports)
 
 
-def _print_sum(found: dict[str, Any], clients: int) -> None:
+def _print_sum(found: dict[str, Any], people: Population) -> None:
     """Print whom one must trust, how many Computes may be lost, and who is exposed to larger groups."""
     console.print(
         f"Secure sum: {found['scheme']} among {found['computes']} Computes. It rests on trust that {found['trust']}. "
@@ -172,21 +172,18 @@ def _print_sum(found: dict[str, Any], clients: int) -> None:
         console.print(f"Not promised: {found['not_promised']}.", markup=False)
     if "exposure" not in found:
         return
-    if clients < found["clients_needed"]:
-        console.print(
-            f"Take care: about {found['clients_needed']} clients are needed to tie so many Computes together; with "
-            "fewer, rounds are refused (loose-computes)."
-        )
-    console.print(exposure_table(found, clients))
+    if caution := too_few(found, people):
+        console.print(f"{caution}.", markup=False)
+    console.print(exposure_table(found, people.clients))
 
 
-def _print(result: dict[str, object], rounds: list[dict[str, object]]) -> None:
+def _print(result: dict[str, object], rounds: list[dict[str, object]], people: Population) -> None:
     console.print(f"Guarantee: {result['guarantee']}; covers {result['covers']}.")
     console.print(
         f"Sharing the noise among clients costs a factor {result['extra_variance_factor']:.4f} in variance "
         "over a trusted aggregator."
     )
-    _print_sum(result["secure_sum"], int(str(result["clients"])))  # type: ignore[arg-type]  # as made above
+    _print_sum(result["secure_sum"], people)  # type: ignore[arg-type]  # as made above
     if float(str(result["delta"])) >= 1 / int(str(result["clients"])):
         console.print("Take care: delta is not below 1/N; choose it smaller.")
     if float(str(result["epsilon"])) > 5:

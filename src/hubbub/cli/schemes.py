@@ -12,6 +12,7 @@ from hubbub.cli.options import Whole
 from hubbub.errors import InvalidInput, invalid
 
 if TYPE_CHECKING:
+    from hubbub.population import Population
     from hubbub.protocols import SecureSum
 
 Scheme = Literal["additive", "replicated", "shamir", "subset"]
@@ -33,7 +34,9 @@ class SchemeOptions:
     ] = None
     each: Annotated[int | None, Whole, Parameter(help="k, for subset: how many Computes each client uses.")] = None
     cheating: Annotated[
-        int | None, Whole, Parameter(help="f, for replicated and shamir: how many may sign two rosters [default: 0].")
+        int | None,
+        Whole,
+        Parameter(help="f, for replicated and shamir: how many may sign contradicting statements [default: 0]."),
     ] = None
 
     def build(self, computes: int) -> SecureSum:
@@ -53,7 +56,7 @@ class SchemeOptions:
 ADDITIVE = SchemeOptions()
 
 
-def about(scheme: SecureSum, clients: int, colluders: int = 0) -> dict[str, Any]:
+def about(scheme: SecureSum, people: Population) -> dict[str, Any]:
     """Say whom one must trust, how many Computes must sign and may be lost, and who is exposed to how many."""
     from hubbub.securesum import Subset, least_clients
 
@@ -61,12 +64,24 @@ def about(scheme: SecureSum, clients: int, colluders: int = 0) -> dict[str, Any]
     enough = next(count for count in range(1, computes + 1) if scheme.enough(range(count)))
     found = {
         **scheme.describe(), "trust": trust.sentence, "may_conspire": trust.conspiring, "sums_needed": enough,
-        "quorum": scheme.quorum, "may_be_lost": computes - max(enough, scheme.quorum), "not_promised": trust.proviso,
+        "quorum": scheme.quorum, "may_be_lost": computes - max(enough, scheme.quorum),
+        "not_promised": trust.beyond(people.clients),
     }  # fmt: skip
     if isinstance(scheme, Subset):
-        found |= {"exposure": exposure(scheme, clients)}
-        found["clients_needed"] = least_clients(computes, scheme.each, colluders + 1)
+        found |= {"exposure": exposure(scheme, people.clients)}
+        found["clients_needed"] = people.dropouts + least_clients(computes, scheme.each, people.colluders + 1)
     return found
+
+
+def too_few(found: dict[str, Any], people: Population) -> str:
+    """Say that clients are too few to tie the Computes of a subset together; empty where they are enough."""
+    if people.clients >= found.get("clients_needed", 0):
+        return ""
+    missing = f", of whom {people.dropouts} may be missing," if people.dropouts else ""
+    return (
+        f"Take care: {found['clients_needed']} clients{missing} are needed to tie {found['computes']} Computes "
+        f"together in 999 of 1000 draws, got {people.clients}; with fewer, rounds may be refused (loose-computes)"
+    )
 
 
 def exposure(scheme: Any, clients: int) -> list[dict[str, float]]:

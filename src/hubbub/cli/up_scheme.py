@@ -28,6 +28,11 @@ def chosen_scheme(options: UpOptions) -> SecureSum:
     else:
         scheme = Replicated(computes, threshold)
     if options.lose is not None:
+        if options.subset is not None:
+            raise invalid(
+                "lose", "left out with --subset, where all Computes must answer", options.lose,
+                "to lose one, use --threshold in place of --subset",
+            )  # fmt: skip
         whole("lose", options.lose, 1, "count the Computes from 1", most=computes)
         if scheme.quorum == computes:
             raise invalid(
@@ -45,10 +50,12 @@ def _subset(options: UpOptions, each: int) -> SecureSum:
     if options.threshold is not None:
         raise invalid("threshold", "left out with --subset, where all sums are needed", options.threshold, "choose one")
     scheme = Subset(options.computes, each)
-    colluders = options.cover.population(options.clients).colluders
-    if options.clients < (least := least_clients(options.computes, each, colluders + 1)):
+    people = options.cover.population(options.clients)
+    least = people.dropouts + least_clients(options.computes, each, people.colluders + 1)
+    if options.clients < least:
+        missing = f", of whom {people.dropouts} may be missing," if people.dropouts else ""
         raise invalid(
-            "clients", f"at least {least}, to tie {options.computes} Computes together, {each} for each client",
+            "clients", f"at least {least}{missing} to tie {options.computes} Computes together, {each} for each client",
             options.clients, f"add --clients {least}, or use fewer Computes",
         )  # fmt: skip
     return scheme

@@ -192,7 +192,7 @@ def opening(
 
 def common(p: Protection) -> list[str]:
     """What no report promises, and what the mechanism's figures take for granted."""
-    proviso = "" if p.trust is None else p.trust.proviso
+    proviso = "" if p.trust is None else p.trust.beyond(p.population.clients)
     return [*COMMON, *([] if p.reservation is None else [p.reservation]), *([proviso] if proviso else [])]
 
 
@@ -210,9 +210,18 @@ def parties(p: Protection) -> str:
     """Who takes part, in one line."""
     if p.setting.aggregator:
         return f"{p.population.n} samples and one trusted aggregator"
-    least = p.computes - conspiring(p)
-    honest = "one" if least == 1 else str(least)
-    return f"{p.population}; M = {p.computes} Computes, of whom at least {honest} must be honest"
+    return f"{p.population}; M = {p.computes} Computes, {_allowed(p)}"
+
+
+def _allowed(p: Protection) -> str:
+    """How many Computes may pool what they hold, and how many may contradict themselves where that is limited."""
+    if conspiring(p) == p.computes - 1 and (p.trust is None or p.trust.contradicting is None):
+        return "of whom at least one must be honest"
+    pooling = f"of whom at most {conspiring(p)} may pool what they hold"
+    if p.trust is None or p.trust.contradicting is None:
+        return pooling
+    most = p.trust.contradicting or "none"
+    return f"{pooling}, and {'at most ' if p.trust.contradicting else ''}{most} may sign contradicting statements"
 
 
 def population_dict(population: Population) -> dict[str, object]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from hubbub.arrays import Words
 from hubbub.errors import CannotCombine
@@ -31,24 +31,39 @@ def combine_sums(study: Study, number: int, sums: Sequence[ComputeSum]) -> tuple
     return study.secure_sum.unshard({s.compute: s.words for s in sums}), sums[0].turnout
 
 
+def _numbered(computes: Collection[int]) -> str:
+    """Computes as people count them, from 1."""
+    return ", ".join(str(place + 1) for place in computes)
+
+
 def _unfit(reason: str, bound: str, computes: Sequence[int]) -> CannotCombine:
     """Some sums are not even what every sum must be; whose they are."""
-    whose = ", ".join(map(str, computes))
-    return CannotCombine(reason, f"sums must all be {bound}, got others of Compute {whose}; ask there", tuple(computes))
+    got = f"got {len(computes)} other(s), of Compute {_numbered(computes)}"
+    return CannotCombine(reason, f"sums must all be {bound}, {got}; ask there", tuple(computes))
 
 
 def _rosters_differ(study: Study, sums: Sequence[ComputeSum]) -> CannotCombine:
-    """The sums are over different clients: those of the fewer Computes are named where the others' are enough."""
+    """The sums are over different clients: those of the fewer Computes are named, if most agree.
+
+    Their clients and samples are signed beside the sum, so a Compute that states others than most has cheated, or was
+    set back: Computes release over one roster only.
+    """
     groups = Counter((s.roster, s.turnout) for s in sums)
     most, count = groups.most_common(1)[0]
     fitting = [s.compute for s in sums if (s.roster, s.turnout) == most]
-    if 2 * count <= len(sums) or not study.secure_sum.enough(fitting):
-        return CannotCombine("rosters-differ", "the Computes' rosters must agree; let them agree again")
     others = tuple(sorted({s.compute for s in sums} - set(fitting)))
+    if 2 * count <= len(sums):
+        every = _numbered(sorted(s.compute for s in sums))
+        return CannotCombine(
+            "rosters-differ",
+            f"sums must be over the same clients, got {len(groups)} rosters of Compute {every} and none that most "
+            "state; ask their operators, and start a new round",
+        )
+    remedy = "combine the sums of the others" if study.secure_sum.enough(fitting) else "start a new round"
     return CannotCombine(
         "rosters-differ",
-        f"the Computes' rosters must agree, got another one of Compute {', '.join(map(str, others))}; "
-        "combine the sums of the others",
+        f"sums must be over the same clients, got another roster in {len(others)} of {len(sums)}, of Compute "
+        f"{_numbered(others)}; ask the operator, and {remedy}",
         others,
     )
 

@@ -110,9 +110,14 @@ def check_address(compute: Compute, report: Report) -> None:
     if report.round != compute.round:
         raise ReportRejected("wrong-round", f"report must be for round {compute.round}, got round={report.round}")
     if report.compute != compute.index:
-        raise ReportRejected("wrong-recipient", f"report must be for Compute {compute.index}, got {report.compute}")
+        raise ReportRejected(
+            "wrong-recipient",
+            f"report must be for Compute {compute.index + 1}, got one for Compute {report.compute + 1}",
+        )
     if not serves(compute, report.client):
-        raise ReportRejected("wrong-recipient", f"client must be one that Compute {compute.index} serves, got another")
+        raise ReportRejected(
+            "wrong-recipient", f"client must be one that Compute {compute.index + 1} serves, got another"
+        )
 
 
 def check_new(client: str, *, held: bool, is_open: bool) -> None:

@@ -27,6 +27,7 @@ from hubbub.securesum.tally import AdditiveTally, Block
 from hubbub.securesum.threshold import (
     are_enough,
     check_cheating,
+    check_sums,
     check_threshold,
     most_named,
     quorum_of,
@@ -66,7 +67,8 @@ class Replicated(SecureSum):
     ----------
     computes : M, at least 2.
     threshold : t, from 2 to M, such that there are at most 120 pieces, M choose t - 1. `Shamir` has no such limit.
-    cheating : f, below t (default 0): how many may sign two rosters in one round, which sets `quorum`.
+    cheating : f, below t (default 0): how many may sign contradicting statements about one round (two rosters, or a
+        roster and a refusal), which sets `quorum`.
 
     A share holds M - 1 choose t - 1 pieces in the order of `held_by`: seeds of 32 bytes, but for the one long piece of
     the client, which M - t + 1 Computes get as 8 bytes a word; which piece that is follows from the client's name. With
@@ -143,7 +145,8 @@ class Replicated(SecureSum):
         return are_enough(computes, self.threshold, self.computes)
 
     def unshard(self, sums: Mapping[int, Words]) -> Words:
-        """Add up the pieces; CannotCombine where a piece is not the same in all sums that have it."""
+        """Add up the pieces; CannotCombine where sums are too few, or a piece is not the same in all that have it."""
+        check_sums(sums, self.threshold)
         found = list(self._versions(sums))
         if any(len(set(versions.values())) > 1 for versions in found):
             raise sums_differ(self._wrong(found, len(sums)), len(sums))
@@ -170,7 +173,7 @@ class Replicated(SecureSum):
 
     def trust(self) -> Trust:
         """At most t - 1 may conspire."""
-        return threshold_trust(self.threshold, self.computes, self.cheating)
+        return threshold_trust(self.threshold, self.computes, self.quorum)
 
     def tally(self, dimension: int, randomness: Randomness) -> Tally:
         """Pieces of many clients at once, in blocks that stay in the cache."""

@@ -1,4 +1,4 @@
-"""Shamir's sharing over the prime field of p = 2^64 - 2^32 + 1: any t of M Computes are enough, for any M.
+"""Shamir's sharing over the prime field of p = 2^64 - 2^32 + 1: any t of M Computes are enough, for M up to 255.
 
 A client's words are the values at 0 of polynomials of degree below t, one for each word, that are otherwise uniform;
 Compute k gets the values at k + 1. Any t values give the polynomial; any t - 1 values away from 0 are uniform and
@@ -16,9 +16,10 @@ from typing import Self
 import numpy as np
 
 from hubbub.arrays import Words
+from hubbub.errors import whole
 from hubbub.protocols import Description, SecureSum, Share, Tally, Trust
 from hubbub.randomness import Randomness
-from hubbub.securesum.additive import check_computes, long_share_at
+from hubbub.securesum.additive import long_share_at
 from hubbub.securesum.field import (
     PRIME,
     add_to,
@@ -38,6 +39,7 @@ from hubbub.securesum.tally import BLOCK_WORDS, Block, cached_blocks
 from hubbub.securesum.threshold import (
     are_enough,
     check_cheating,
+    check_sums,
     check_threshold,
     most_named,
     quorum_of,
@@ -46,6 +48,7 @@ from hubbub.securesum.threshold import (
     threshold_trust,
 )
 
+MOST_COMPUTES = 255
 VALUES = 4
 """The form of a share that is a vector of field elements: words below p, little-endian."""
 SEEDS = {generator: form for form, generator in enumerate(GENERATORS, VALUES + 1)}
@@ -60,9 +63,10 @@ class Shamir(SecureSum):
 
     Parameters
     ----------
-    computes : M, from 2 to 1000.
+    computes : M, from 2 to 255: a client multiplies for each Compute and each of t, which takes seconds beyond.
     threshold : t, from 2 to M.
-    cheating : f, below t (default 0): how many may sign two rosters in one round, which sets `quorum`.
+    cheating : f, below t (default 0): how many may sign contradicting statements about one round (two rosters, or a
+        roster and a refusal), which sets `quorum`.
 
     The shares of t - 1 Computes, who they are follows from the client's name, are seeds of 32 bytes that expand to
     uniform field elements; those of the other M - t + 1 follow from these and the words, 8 bytes a word. A client sends
@@ -81,7 +85,9 @@ class Shamir(SecureSum):
     cheating: int = 0
 
     def __post_init__(self) -> None:
-        check_computes(self.computes)
+        whole(
+            "computes", self.computes, 2, "more would take a client seconds; use 'subset' for them", most=MOST_COMPUTES
+        )
         check_threshold(self.threshold, self.computes)
         check_cheating(self.cheating, self.threshold)
 
@@ -125,7 +131,8 @@ class Shamir(SecureSum):
         return are_enough(computes, self.threshold, self.computes)
 
     def unshard(self, sums: Mapping[int, Words]) -> Words:
-        """The polynomial's value at 0; CannotCombine where the sums are not all values of one polynomial."""
+        """The polynomial's value at 0; CannotCombine where the sums are too few, or not values of one polynomial."""
+        check_sums(sums, self.threshold)
         found = {compute + 1: reduced(sums[compute]) for compute in sorted(sums)}
         if not self._fit(found):
             raise sums_differ({place - 1 for place in self._wrong(found)}, len(found))
@@ -165,7 +172,7 @@ class Shamir(SecureSum):
 
     def trust(self) -> Trust:
         """At most t - 1 may conspire."""
-        return threshold_trust(self.threshold, self.computes, self.cheating)
+        return threshold_trust(self.threshold, self.computes, self.quorum)
 
     def tally(self, dimension: int, randomness: Randomness) -> Tally:
         """Polynomials of many clients at once, in blocks that stay in the cache."""

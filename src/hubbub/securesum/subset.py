@@ -7,8 +7,11 @@ has to hold all k of that client's Computes.
 from __future__ import annotations
 
 import hashlib
+import math
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Self
 
 import numpy as np
@@ -26,7 +29,8 @@ from hubbub.securesum.wire.codec import pack
 MOST_SEED_BYTES = 200
 _LABEL = b"hubbub subset v1"
 _LONG, _MANY = 256, 4  # rows so long, or with so few to a Compute, are added one by one
-_TRIES = 5  # simulated draws
+_TRIES, _FEWEST = (5000, 200), 10  # simulated draws: so many over M, at most 200, and not fewer than 10
+_DEVIATIONS = 6.0  # from their mean to what one draw in 1000 needs: 4.9 for the largest of many (Gumbel), and a margin
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,7 @@ class Subset(SecureSum):
 
     def __post_init__(self) -> None:
         check_computes(self.computes)
-        whole("each", self.each, 2, "one Compute alone would see a client's vector", most=self.computes)
+        check_each(self.each, self.computes)
         if self.seed is None:
             return
         if not isinstance(self.seed, str) or not 0 < len(self.seed.encode()) <= MOST_SEED_BYTES:
@@ -137,21 +141,26 @@ class Subset(SecureSum):
             self.computes, self.each - 1,
             f"of the {self.each} Computes that serve a client, drawn by lot from {self.computes}, at least one does "
             "not show what it holds to the others",
-            self._proviso(),
+            self._proviso(), exposed=tuple((size, self.exposure(size, 1)) for size in self._larger),
         )  # fmt: skip
+
+    @property
+    def _larger(self) -> tuple[int, ...]:
+        """Sizes of groups that may read somebody's words; none where k = M, as all but one read nobody's."""
+        return () if self.each == self.computes else conspiring_sizes(self.computes, self.each)
 
     def _proviso(self) -> str:
         """What larger groups of Computes see, by their size; empty where k = M, as there are none."""
-        if self.each == self.computes:
+        if not self._larger:
             return ""
-        found = ", ".join(
-            f"{100 * self.exposure(c, 1):.2g} % with {c}" for c in conspiring_sizes(self.computes, self.each)
-        )
+        found = ", ".join(f"{100 * self.exposure(size, 1):.2g} % with {size}" for size in self._larger)
         return (
             f"a group of {self.each} or more of the {self.computes} Computes reads the numbers (with that client's own "
             f"share of noise) of those clients all of whose {self.each} Computes belong to it, and sees the total of "
-            f"the others without these clients' noise: expected are {found}, if none of the group chose the seed, if "
-            "every client was told its name before the draw, and if the group was not chosen after it"
+            "the others without these clients' noise (with a large group these others may even fall into parts, each "
+            f"with a total of its own): expected are {found}, if none of the group chose the seed (an analyst who "
+            "conspires with the last Compute to reveal has some draws to choose from, 3 by default), if every client "
+            "was told its name before the draw, and if the group was not chosen after it"
         )
 
     def exposure(self, conspiring: int, clients: int) -> float:
@@ -175,6 +184,13 @@ class Subset(SecureSum):
     @property
     def _among(self) -> Additive:
         return Additive(self.each)
+
+
+def check_each(each: int, computes: int) -> None:
+    """2 <= k <= M, or one line that says so."""
+    many = isinstance(each, int) and each > computes
+    why = f"there are only {computes} Computes" if many else "one Compute alone would see a client's vector"
+    whole("each", each, 2, why, most=computes)
 
 
 class SubsetTally(Tally):
@@ -235,21 +251,32 @@ def add_rows_to(totals: Words, places: NDArray[np.intp], rows: Words) -> None:
     totals[found] += np.add.reduceat(rows[order], starts, axis=0)
 
 
+@lru_cache(maxsize=64)
 def least_clients(computes: int, each: int, colluding: int = 0) -> int:
-    """About how many clients it takes until rosters pass `Subset.vetted`: the most of some simulated draws.
+    """With so many clients at most one draw in 1000 or so fails `Subset.vetted`: from simulated draws.
 
-    Each draw adds clients one after the other, a twentieth of those there at a time, until the Computes hold together.
+    What a draw needs is the most that any pair of Computes needs, so its law is about Gumbel's. Those who stay away tie
+    nothing together: so many must be left when D are missing.
     """
     check_computes(computes)
-    whole("each", each, 2, "one Compute alone would see a client's vector", most=computes)
-    return max(_needed(computes, each, colluding, Randomness.simulation(number)) for number in range(_TRIES))
+    check_each(each, computes)
+    tries = max(_FEWEST, min(_TRIES[1], _TRIES[0] // computes))
+    found = [_needed(computes, each, colluding, Randomness.simulation(number)) for number in range(tries)]
+    return math.ceil(np.mean(found) + _DEVIATIONS * np.std(found))
 
 
 def _needed(computes: int, each: int, colluding: int, randomness: Randomness) -> int:
-    ties, clients = np.zeros((computes, computes), dtype=np.int64), 0
-    while clients == 0 or (ties.diagonal() == 0).any() or not hold_together(ties, each, colluding):
-        more = max(1, clients // 20)
-        serving = drawn_computes(more, computes, each, randomness)
-        np.add.at(ties, (serving[:, None], serving), 1)
-        clients += more
-    return clients
+    """With how many of its clients one draw holds together first, to half a percent: more never tie less."""
+    serving = drawn_computes(computes, computes, each, randomness)
+    while not _tied(serving, computes, each, colluding):
+        serving = np.hstack([serving, drawn_computes(serving.shape[1], computes, each, randomness)])
+    step = max(1, serving.shape[1] // 200)
+    counts = range(0, serving.shape[1] + step, step)
+    return counts[bisect_left(counts, True, key=lambda count: _tied(serving[:, :count], computes, each, colluding))]
+
+
+def _tied(serving: NDArray[np.intp], computes: int, each: int, colluding: int) -> bool:
+    """True where these clients tie all Computes together."""
+    ties = np.zeros((computes, computes), dtype=np.int64)
+    np.add.at(ties, (serving[:, None], serving), 1)
+    return bool((ties.diagonal() > 0).all()) and hold_together(ties, each, colluding)

@@ -22,8 +22,16 @@ def check_cheating(cheating: int, threshold: int) -> None:
     whole("cheating", cheating, 0, "as many as the threshold could read every vector anyway", most=threshold - 1)
 
 
+def check_sums(sums: Collection[int], threshold: int) -> None:
+    """t sums or more, or one line that says so: fewer tell nothing of the total."""
+    if len(sums) < threshold:
+        raise CannotCombine(
+            "missing-compute", f"sums must be of at least {threshold} Computes, got {len(sums)}; fetch those of more"
+        )
+
+
 def quorum_of(threshold: int, computes: int, cheating: int) -> int:
-    """q = floor((M + f)/2) + 1, and at least t: how many must sign a roster where f of them may sign two.
+    """q = floor((M + f)/2) + 1, and at least t: how many must sign a roster where f may contradict themselves.
 
     Two sets of q among M have at least 2q - M > f members in common, one of whom is honest and signs once. At least t,
     so that those who sign can also form the total.
@@ -42,28 +50,30 @@ def are_enough(found: Collection[int], threshold: int, computes: int) -> bool:
     return len(set(found)) >= threshold and set(found) <= set(range(computes))
 
 
-def threshold_trust(threshold: int, computes: int, cheating: int) -> Trust:
-    """Any t - 1 learn nothing, any t learn everything; and f may sign two rosters where not all M must sign."""
+def threshold_trust(threshold: int, computes: int, quorum: int) -> Trust:
+    """Any t - 1 learn nothing, any t learn everything; and where not all M must sign, few may contradict themselves."""
     if threshold == computes:
         sentence = f"at least one of the {computes} Computes does not show what it holds to the others"
     else:
         sentence = f"no {_count(threshold)} of the {_count(computes)} Computes pool what they hold"
-    if quorum_of(threshold, computes, cheating) == computes:
+    if quorum == computes:
         return Trust(computes, threshold - 1, sentence)
-    more = f"more than {_count(cheating)}" if cheating else "any"
-    proviso = (
-        f"if on live nodes {more} of the {computes} Computes sign two lists of clients in one "
-        "round, several totals may be released; two may differ by one client, covered by its own share of noise only"
-    )
-    two = f", and {_signing(cheating)} two lists of clients in one round"
-    return Trust(computes, threshold - 1, sentence + two, proviso)
+    most = 2 * quorum - computes - 1  # two quorums have one member more in common, who is honest
+    more = f"more than {_count(most)}" if most else "any"
+    return Trust(
+        computes, threshold - 1,
+        f"{sentence}, and {_signing(most)} contradicting statements about one round, be it two lists of clients or a "
+        "list and a refusal",
+        f"if on live nodes {more} of the {computes} Computes sign contradicting statements about one round, several "
+        "totals may be released, of which two may differ by one client, covered by its own share of noise only; or a "
+        "round that was released may count as refused, so that its cost is given back and spent again",
+        contradicting=most,
+    )  # fmt: skip
 
 
-def _signing(cheating: int) -> str:
-    """How many of them may cheat, in words."""
-    return (
-        f"at most {_count(cheating)} of them sign{'s' if cheating == 1 else ''}" if cheating else "none of them signs"
-    )
+def _signing(most: int) -> str:
+    """How many of them may contradict themselves, in words."""
+    return f"at most {_count(most)} of them sign{'s' if most == 1 else ''}" if most else "none of them signs"
 
 
 def _count(number: int) -> str:
@@ -88,7 +98,7 @@ def sums_differ(wrong: Collection[int], sums: int) -> CannotCombine:
             f"the sums of {sums} Computes must fit together, got some that differ and too few to tell whose is wrong; "
             "fetch those of more Computes, or start a new round",
         )
-    whose = ", ".join(str(number) for number in sorted(wrong))
+    whose = ", ".join(str(place + 1) for place in sorted(wrong))
     return CannotCombine(
         "sums-differ",
         f"the sums of {sums} Computes must fit together, got wrong ones of Compute {whose} (they, or clients that sent "

@@ -33,7 +33,7 @@ class CheckOptions:
 
 
 def check(options: CheckOptions) -> None:
-    """Preflight: reach every Compute, compare keys and clocks, show the budget left.
+    """Preflight: reach every Compute, compare keys and clocks, show the budget left and on which trust it rests.
 
     For example:
 
@@ -48,9 +48,11 @@ def run(options: CheckOptions) -> None:
         from hubbub.service.wire.fingerprints import fingerprints
     study, web = signed_study(options.file), web_to(options.authority, seconds=5.0)
     rows = [_preflight(study, position, web) for position in range(len(study.computes))]
-    good = all(row["ok"] for row in rows)
+    good, trust = all(row["ok"] for row in rows), study.secure_sum.trust()
+    beyond = trust.beyond(study.population.clients)
     if options.json:
-        print_json({"study": study.id, "ok": good, "computes": rows, "fingerprints": fingerprints(study)})
+        print_json({"study": study.id, "ok": good, "computes": rows, "fingerprints": fingerprints(study),
+                    "trust": trust.sentence, "not_promised": beyond})  # fmt: skip
     else:
         table = Table("Compute", "reached", "keys match", "clock off by", "registered", "epsilon left")
         for row in rows:
@@ -61,6 +63,9 @@ def run(options: CheckOptions) -> None:
         console.print(f"study {study.id}: {study.title}", markup=False)
         console.print(table)
         print_fingerprints(fingerprints(study))
+        console.print(f"it rests on trust that {trust.sentence}", markup=False)
+        if beyond:
+            console.print(f"not promised: {beyond}", markup=False)
     if not good:
         raise InvalidInput("study must have Computes that answer under its keys and clock, got one that does not")
 

@@ -11,13 +11,14 @@ from cyclopts import Parameter
 from hubbub.cli.extras import needs_service
 from hubbub.cli.options import Authority, Json
 from hubbub.cli.output import console, print_json
-from hubbub.cli.schemes import about, exposure_table
+from hubbub.cli.schemes import about, exposure_table, too_few
 from hubbub.cli.study.access import read_key, web_to
 from hubbub.cli.study.fingerprints import print_fingerprints
 from hubbub.cli.tokens import write_tokens
 from hubbub.errors import InvalidInput, invalid
 
 if TYPE_CHECKING:
+    from hubbub.population import Population
     from hubbub.service.wire.web import Web
 
 
@@ -116,7 +117,7 @@ def run(options: CreateOptions) -> None:
     write_tokens(token_path, make_tokens(samples))
     path.write_bytes(sign_record(study, key))
     found = fingerprints(study)
-    secure_sum = about(scheme, population.clients, population.colluders)
+    secure_sum = about(scheme, population)
     if options.json:
         print_json({"study": study.id, "file": str(path), "key": str(key_path), "tokens": str(token_path),
                     "analyst": key.public().hex(), "fingerprints": found, "secure_sum": secure_sum})  # fmt: skip
@@ -126,7 +127,7 @@ def run(options: CreateOptions) -> None:
     console.print(f"it rests on trust that {secure_sum['trust']}", markup=False)
     if secure_sum["not_promised"]:
         console.print(f"not promised: {secure_sum['not_promised']}", markup=False)
-    _print_subset(secure_sum, population.clients)
+    _print_subset(secure_sum, population)
     console.print(
         f"written to {path}; keep {key_path} secret, give each line of {token_path} to its client", markup=False
     )
@@ -141,7 +142,7 @@ def run(options: CreateOptions) -> None:
         )
 
 
-def _print_subset(found: dict[str, Any], clients: int) -> None:
+def _print_subset(found: dict[str, Any], people: Population) -> None:
     """Say of a subset how many Computes each client uses, who is exposed to whom, and whether clients are enough."""
     if "exposure" not in found:
         return
@@ -149,18 +150,14 @@ def _print_subset(found: dict[str, Any], clients: int) -> None:
         f"each client uses {found['each']} of {found['computes']} Computes, drawn by them when the study is opened",
         markup=False,
     )
-    console.print(exposure_table(found, clients))
+    console.print(exposure_table(found, people.clients))
     console.print(
         "tell each client its name before `study open`: one that is told later cannot know that its name was not "
         "chosen for its Computes",
         markup=False,
     )
-    if clients < found["clients_needed"]:
-        console.print(
-            f"Take care: about {found['clients_needed']} clients are needed to tie so many Computes together; with "
-            "fewer, rounds are refused (loose-computes)",
-            markup=False,
-        )
+    if caution := too_few(found, people):
+        console.print(caution, markup=False)
 
 
 def _computes(entries: Any, web: Web) -> list[Any]:

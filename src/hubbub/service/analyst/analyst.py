@@ -152,15 +152,28 @@ class Analyst:
         One that answers, but does not know the study or answers nonsense, is no better than one that is silent: it may
         have been set up anew after its disk was lost.
         """
-        found, failed = dict[int, list[RoundStatus]](), list[HubbubError]()
+        found, failed = dict[int, list[RoundStatus]](), dict[int, HubbubError]()
         for position, compute in enumerate(self.study.computes):
             try:
                 found[position] = rounds_of(self.study, compute, self._brief if self._spare else self.web)
             except HubbubError as error:
-                failed.append(error)
-            if len(failed) > self._spare:
-                raise failed[0]
+                failed[position] = error
+                if not self._spare:
+                    raise
+        if len(failed) > self._spare:
+            raise self._away("Computes", len(self.study.computes) - self._spare, len(found), failed)
         return found
+
+    def _away(self, what: str, needed: int, answer: int, failed: Mapping[int, HubbubError]) -> HubbubError:
+        """In one line how many are needed and who is away; or the first problem that one of them stated."""
+        for error in failed.values():
+            if not isinstance(error, Unreachable):
+                return error
+        names = ", ".join(self.study.computes[place].name for place in failed)
+        return Unreachable(
+            f"{needed} of {len(self.study.computes)} {what} are needed, {answer} answer{'s' if answer == 1 else ''}; "
+            f"{names} {'is' if len(failed) == 1 else 'are'} away; run the same command again"
+        )
 
     @property
     def _spare(self) -> int:
@@ -245,15 +258,17 @@ class Analyst:
                 possible = set(places) - {place for place, code in said.items() if code == "round-refused"}
                 under_way = coming or bool(found) or len(said) < len(failed)
                 if not role.secure_sum.enough(possible) or not under_way or time.monotonic() > latest:
-                    raise self._why_not(record, failed)
+                    raise self._why_not(record, role, len(found), failed)
             time.sleep(_PAUSE)
 
-    def _why_not(self, record: RoundRecord, failed: Mapping[int, HubbubError]) -> HubbubError:
-        """What stands in the way of enough sums: a refusal, or the first that failed."""
+    def _why_not(self, record: RoundRecord, role: Study, answer: int, failed: Mapping[int, HubbubError]) -> HubbubError:
+        """What stands in the way of enough sums: a refusal, another problem, or who is away."""
         for place, error in failed.items():
             if isinstance(error, Problem) and error.code == "round-refused":
                 return self._refusal(record, f"{self.study.computes[place].name} says: {error}")
-        return next(iter(failed.values()))
+        enough, computes = role.secure_sum.enough, len(self.study.computes)
+        needed = next(count for count in range(1, computes + 1) if enough(range(count)))
+        return self._away("sums", needed, answer, failed)
 
     def _sum(self, record: RoundRecord, position: int) -> ComputeSum:
         """The sum of a Compute without which the others are not enough."""
@@ -277,9 +292,9 @@ class Analyst:
         try:
             found = decode_sum(body, compute.verify_key)
             if found.compute != position:
-                raise MalformedMessage(f"sum must be its own, got one of Compute {found.compute}; ask its operator")
+                raise MalformedMessage(f"sum must be its own, got one of Compute {found.compute + 1}; ask its operator")
         except MalformedMessage as error:
-            raise CannotCombine("malformed", f"{compute.name} (Compute {position}): {error}", (position,)) from None
+            raise CannotCombine("malformed", f"{compute.name} (Compute {position + 1}): {error}", (position,)) from None
         return found
 
     def _refusal(self, record: RoundRecord, said: str) -> RoundRefused | PerhapsReleased:

@@ -8,8 +8,9 @@ client.contribute(client.current_round(), rows)
 
 from __future__ import annotations
 
+import time
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
@@ -53,6 +54,8 @@ class Client:
     randomness: Randomness = field(default_factory=Randomness.system, repr=False)
     simulation: bool = False
     """Take part in a study without a budget, which protects nobody."""
+    waits: Callable[[Sequence[str]], None] | None = field(default=None, repr=False)
+    """Told the names of Computes that do not answer, before they are waited for."""
 
     def __post_init__(self) -> None:
         check_client_name(self.name)
@@ -127,22 +130,61 @@ class Client:
         me = self.identity
         if self.outbox.enrolled(self.study.id, self.name):
             return
-        key, study, away = me.key, digest(self.study), list[Exception]()
-        for position, session in zip(self._serving, me.sessions, strict=True):
-            compute = self.study.computes[position]
+        key, study, sessions = me.key, digest(self.study), dict(zip(self._serving, me.sessions, strict=True))
+
+        def tell(position: int, web: Web) -> None:
+            compute, session = self.study.computes[position], sessions[position]
             parts = enrol_parts(study, position, self.name, self.samples, key.public(), session.opening)
             content = {
                 "client": self.name, "samples": self.samples, "token": token_for(token, compute.verify_key).hex(),
                 "key": key.public().hex(), "opening": session.opening.hex(), "signature": key.sign(ENROL, *parts).hex(),
             }  # fmt: skip
-            try:
-                self.web.post(f"{compute.url}/v1/studies/{self.study.id}/enrolments", canonical(content))
-            except (Unreachable, Problem) as error:
-                away.append(error)
-                if len(away) > self._spare or (isinstance(error, Problem) and error.code not in _LOST):
-                    raise
-        if not away:
+            web.post(f"{compute.url}/v1/studies/{self.study.id}/enrolments", canonical(content))
+
+        if not self._tell(sessions, tell):
             self.outbox.mark_enrolled(self.study.id, self.name)
+
+    def _tell(
+        self, places: Iterable[int], tell: Callable[[int, Web], None], without: Collection[int] = ()
+    ) -> dict[int, HubbubError]:
+        """Tell something to these Computes, first to those that answer at once. Returns with whom it failed, and why.
+
+        Silent ones are waited for together, until patience is over, where the round cannot do without them; those that
+        answer that they are busy always are. Raises where more fail than the round can do without, and, at once, where
+        one refuses for a reason that is the same everywhere.
+        """
+        brief, away = self.web.briefly(_BRIEFLY), dict[int, HubbubError]()
+        for place in places:
+            if place in without:
+                name = self.study.computes[place].name
+                away[place] = Unreachable(f"{name} is away; run the same command again")
+            elif error := _lost(tell, place, brief):
+                away[place] = error
+            over = [error for error in away.values() if not isinstance(error, Unreachable)]
+            if len(over) > self._spare:
+                raise over[0]
+        self._wait_for(away, tell, without)
+        if len(away) > self._spare:
+            raise next(iter(away.values()))
+        return away
+
+    def _wait_for(
+        self, away: dict[int, HubbubError], tell: Callable[[int, Web], None], without: Collection[int]
+    ) -> None:
+        """Tell those who were silent, too, if the round cannot do without them or they said that they were busy."""
+        silent = {p: e for p, e in away.items() if isinstance(e, Unreachable) and p not in without}
+        needed = [place for place, error in silent.items() if error.busy or len(away) > self._spare]
+        if needed and self.waits is not None:
+            self.waits([self.study.computes[place].name for place in needed])
+        latest = time.monotonic() + self.web.patience.total
+        for place in needed:
+            if not silent[place].busy and len(away) <= self._spare:
+                continue
+            error = _lost(tell, place, self.web.briefly(max(0.0, round(latest - time.monotonic(), 1))))
+            if error is None:
+                del away[place]
+            else:
+                away[place] = error
 
     def current_round(self) -> RoundRecord:
         """The latest round that the analyst signed, from the first Compute that answers."""
@@ -175,22 +217,15 @@ class Client:
         Computes, as many may fail to answer, or answer that the round has ended there; the same call again tries them
         again. If one of these is on the agreed roster all the same, this client is left out, as whoever is missing.
         """
-        away = list[Exception]()
-        for parcel in self.unsent(record):
-            try:
-                if parcel.compute in without:
-                    raise Unreachable(f"{self.study.computes[parcel.compute].name} is away; run the same command again")
-                _post(self.study, self.web, record, parcel.compute, [parcel.body])
-            except (Unreachable, ReportRejected) as error:
-                away.append(error)
-                if isinstance(error, ReportRejected) and error.reason not in _LOST:
-                    raise
-                if len(away) > self._spare:
-                    raise
-                continue
-            self.outbox.mark_sent(self.study.id, self.name, record.number, parcel)
+        parcels = {parcel.compute: parcel for parcel in self.unsent(record)}
+
+        def tell(place: int, web: Web) -> None:
+            _post(self.study, web, record, place, [parcels[place].body])
+            self.outbox.mark_sent(self.study.id, self.name, record.number, parcels[place])
             if sent is not None:
-                sent(parcel.compute)
+                sent(place)
+
+        self._tell(parcels, tell, without)
         return self.samples
 
     def unsent(self, record: RoundRecord) -> list[Parcel]:
@@ -236,6 +271,23 @@ class Client:
         }
         reports = contribute(role, record.number, self.name, rows, self.randomness, sessions=sessions)
         return [Parcel(report.compute, encode_report(report)) for report in reports]
+
+
+def _lost(tell: Callable[[int, Web], None], place: int, web: Web) -> Unreachable | Problem | ReportRejected | None:
+    """Why this Compute cannot be told, where others may still be; raises what they would say as well."""
+    try:
+        tell(place, web)
+    except Unreachable as error:
+        return error
+    except Problem as error:
+        if error.code not in _LOST:
+            raise
+        return error
+    except ReportRejected as error:
+        if error.reason not in _LOST:
+            raise
+        return error
+    return None
 
 
 def send_together(clients: Sequence[Client], record: RoundRecord, without: Collection[int] = ()) -> None:
@@ -330,12 +382,15 @@ def rounds_at(study: StudyRecord, web: Web) -> list[RoundStatus]:
     """
     failed, found = list[HubbubError](), list[list[RoundStatus]]()
     spare = study.secure_sum.quorum < len(study.computes)
-    for compute in study.computes:
-        try:
-            found.append(rounds_of(study, compute, web.briefly(_BRIEFLY) if spare else web))
-        except HubbubError as error:
-            failed.append(error)
-        if found and not spare:
+    for patient in (web.briefly(_BRIEFLY), web):
+        for compute in study.computes:
+            try:
+                found.append(rounds_of(study, compute, patient))
+            except HubbubError as error:
+                failed.append(error)
+            if found and not spare:
+                break
+        if found or spare or not all(isinstance(error, Unreachable) for error in failed):
             break
     if not found:
         raise next((error for error in failed if not isinstance(error, Unreachable)), failed[0])
@@ -376,29 +431,35 @@ def promise(study: StudyRecord) -> list[str]:
         "clients that the analyst controls count among those who collude; if more do, less is promised",
         f"this rests on trust that {study.secure_sum.trust().sentence}; if {beyond} conspire, a sample is covered by "
         "nothing but the noise stated above",
-        *([trust.proviso] if (trust := study.secure_sum.trust()).proviso else []),
+        *([beyond_that] if (beyond_that := study.secure_sum.trust().beyond(people.clients)) else []),
         "this machine keeps its own account: it takes part in no round with which all its rounds would exceed that",
         f"the noisy sums are {_READERS[study.results]}",
         f"the study ends at {study.deadline}",
     ]
 
 
-def withstands(scheme: SecureSum) -> int:
-    """How many dishonest Computes, whichever they are, can neither read a vector nor have two rosters summed.
+def withstands(scheme: SecureSum) -> tuple[int, int]:
+    """How many Computes may pool what they hold, and how many may sign contradicting statements about one round.
 
-    Two quorums share 2q - M Computes, one of whom must be honest: so one fewer may sign two rosters.
+    Two quorums share 2q - M Computes, one of whom must be honest: so one fewer may contradict themselves.
     """
-    return min(scheme.trust().conspiring, 2 * scheme.quorum - scheme.computes - 1)
+    return scheme.trust().conspiring, 2 * scheme.quorum - scheme.computes - 1
 
 
-def check_withstands(study: StudyRecord, least: int) -> None:
-    """Refuse a study that so many dishonest Computes could break, whichever they are."""
-    whole("trust", least, 1, "say how many Computes may be dishonest", most=len(study.computes) - 1)
-    if (found := withstands(study.secure_sum)) < least:
-        name, computes = study.scheme.get("scheme"), len(study.computes)
+def check_withstands(study: StudyRecord, pooling: int, contradicting: int) -> None:
+    """Refuse a study that gives way to so many Computes that pool what they hold, or that contradict themselves."""
+    computes, (may_pool, may_contradict) = len(study.computes), withstands(study.secure_sum)
+    whole("trust", pooling, 1, "say how many Computes may pool what they hold", most=computes - 1)
+    whole("trust_cheating", contradicting, 0, "say how many may contradict themselves", most=computes - 1)
+    what = f"of its {computes} Computes (scheme {study.scheme.get('scheme')})"
+    if may_pool < pooling:
+        bound = f"at most {may_pool}, as more {what} would read vectors if they pooled what they hold"
+        raise invalid("trust", bound, pooling, "do not take part, or accept less")
+    if may_contradict < contradicting:
         raise invalid(
-            "trust", f"at most {found}, which is how many dishonest ones of its {computes} Computes the study "
-            f"withstands (scheme {name})", least, "do not take part, or accept less",
+            "trust_cheating", f"at most {may_contradict}, as more {what} that sign contradicting statements about one "
+            "round could have several totals released", contradicting,
+            f"do not take part, or, if you take it that no more do, give --trust-cheating {may_contradict}",
         )  # fmt: skip
 
 

@@ -32,6 +32,7 @@ CREATE TABLE IF NOT EXISTS parcels (study TEXT, client TEXT, number INTEGER, com
                                     PRIMARY KEY (study, client, number, compute));
 CREATE TABLE IF NOT EXISTS consents (study TEXT, client TEXT, analyst TEXT NOT NULL, computes TEXT NOT NULL,
                                      PRIMARY KEY (study, client));
+CREATE TABLE IF NOT EXISTS demands (pooling INTEGER NOT NULL, contradicting INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS draws (study TEXT, client TEXT, draw BLOB NOT NULL, PRIMARY KEY (study, client));
 """
 
@@ -117,6 +118,16 @@ class Outbox:
     def agreed(self, study: str, client: str) -> bool:
         """True where the data holder has agreed to this very study."""
         return bool(self._run("SELECT 1 FROM consents WHERE study = ? AND client = ?", (study, client)))
+
+    def keep_demand(self, pooling: int, contradicting: int) -> None:
+        """Remember what the data holder demands of every study of this outbox (`check_withstands`), from now on."""
+        if self.demand() != (pooling, contradicting):
+            self._run("INSERT INTO demands VALUES (?, ?)", (pooling, contradicting), durable=True)
+
+    def demand(self) -> tuple[int, int] | None:
+        """What was demanded last, if anything was."""
+        found = self._run("SELECT pooling, contradicting FROM demands ORDER BY rowid DESC LIMIT 1", ())
+        return (int(found[0][0]), int(found[0][1])) if found else None
 
     def keep_draw(self, study: str, client: str, draw: bytes) -> None:
         """Remember the draw that decides who serves the client; refuses another one in its place."""

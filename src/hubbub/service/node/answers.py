@@ -52,7 +52,7 @@ def check_reader(node: Node, study_id: str, number: int, request: bytes | None) 
     with node.store.read() as connection:
         row = db.find_round(connection, study_id, number)
     if (record.study, record.round, record.compute) != (digest(study), row.digest, position):
-        raise Problem("invalid-record", f"request must be for this round and Compute {position}, got another's")
+        raise Problem("invalid-record", f"request must be for this round and Compute {position + 1}, got another's")
     if abs(instant("time", record.time).timestamp() - node.clock()) > REQUEST_SECONDS:
         raise Problem(
             "stale-request",

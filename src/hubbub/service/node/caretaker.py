@@ -227,12 +227,17 @@ class Caretaker:
         await asyncio.to_thread(agreement.check_history, self._node, study_id, signed)
 
     async def settle_charges(self, study_id: str) -> None:
-        """Give back what this Compute keeps of refused rounds, where a quorum proves that nobody will release them."""
+        """Give back what this Compute keeps of refused rounds, where a quorum proves that nobody will release them.
+
+        The refusal of one that others show to have signed an agreement does not count.
+        """
         found = await asyncio.to_thread(status.study_row, self._node, study_id)
         study, peers = parsed_study(found.record), others(parsed_study(found.record), found.position)
         for row in await asyncio.to_thread(quorum.kept_charges, self._node, study_id):
             said = await asyncio.gather(*(self._peers.refused(row, peer, place) for place, peer in peers))
-            if 1 + sum(said) >= study.secure_sum.quorum:
+            agreed = set().union(*await asyncio.gather(*(self._peers.agreed(row, peer) for _, peer in peers)))
+            refused = {found.position, *(place for (place, _), yes in zip(peers, said, strict=True) if yes)} - agreed
+            if len(refused) >= study.secure_sum.quorum:
                 await asyncio.to_thread(quorum.give_back, self._node, study_id, row.number)
 
 

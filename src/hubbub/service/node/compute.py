@@ -189,7 +189,7 @@ def invite(node: Node, study_id: str, data: bytes, other: str | None = None) -> 
     invitation, signature = read_signed(data, InvitationRecord)
     check_analyst(study, invitation, signature)
     if invitation.study != digest(study) or invitation.compute != position:
-        raise Problem("invalid-record", f"invitation must be for this study and Compute {position}, got another's")
+        raise Problem("invalid-record", f"invitation must be for this study and Compute {position + 1}, got another's")
     with node.store.read() as connection:
         _uninvited(connection, study, study_id, invitation.clients)
     event, new = db.new_event(), 0
@@ -328,7 +328,7 @@ def _check_served(study: Registered, client: str) -> None:
     if study.record.secure_sum.undrawn:
         raise not_drawn()
     if study.position not in study.record.secure_sum.recipients(client):
-        raise Problem("wrong-recipient", f"client must be one that Compute {study.position} serves, got another")
+        raise Problem("wrong-recipient", f"client must be one that Compute {study.position + 1} serves, got another")
 
 
 def _bound(invited: Row[Any] | None, known: Row[Any] | Enrolment | None, enrolment: Enrolment) -> Receipt | Problem:

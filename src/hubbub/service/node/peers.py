@@ -20,7 +20,7 @@ from hubbub.service.wire.endings import MOST_AGREEMENT
 from hubbub.service.wire.messages import JSON_TYPE
 from hubbub.service.wire.problems import Problem, problem_from
 from hubbub.service.wire.records import ComputeRecord, StudyRecord
-from hubbub.service.wire.refusals import check_refusal
+from hubbub.service.wire.refusals import agreed_in, check_refusal
 from hubbub.service.wire.web import PLAIN, check_plain, too_long
 
 _HISTORY_SECONDS = 3.0
@@ -112,6 +112,17 @@ class Peers:
         except (httpx.HTTPError, HubbubError, TimeoutError):
             return False
         return True
+
+    async def agreed(self, row: Row[Any], peer: ComputeRecord) -> set[int]:
+        """Who has signed an agreement that the other holds for this round; nobody where it shows none."""
+        study, _ = await asyncio.to_thread(known_study, self.node, row.study)
+        try:
+            async with asyncio.timeout(_HISTORY_SECONDS):
+                most = len(study.computes) * MOST_AGREEMENT
+                body = await self._ask(peer, "GET", f"{_round(row)}/agreements", most)
+            return await asyncio.to_thread(agreed_in, study, row.number, row.digest, body)
+        except (httpx.HTTPError, HubbubError, TimeoutError):
+            return set()
 
     async def _received(self, take: Callable[[], T]) -> T:
         """Take what another Compute has answered; what is refused counts as if it had been sent here."""

@@ -215,7 +215,9 @@ def _request(
         raise invalid("commitments", f"one of each of the {len(keys)} Computes", len(request.commitments), "ask all")
     for place, record in enumerate(_signed_by_all(commitments, CommitmentRecord, study, keys)):
         if record.commitment != request.commitments[place]:
-            raise InvalidInput(f"commitment of Compute {place} must be the one that it signed, got another; ask again")
+            raise InvalidInput(
+                f"commitment of Compute {place + 1} must be the one that it signed, got another; ask again"
+            )
     return request
 
 
@@ -227,9 +229,11 @@ def _seed(study: bytes, analyst: bytes, keys: tuple[bytes, ...], data: bytes) ->
     reveals = _signed_by_all(draw.reveals, RevealRecord, study, keys)
     for place, record in enumerate(reveals):
         if record.request != digest(request):
-            raise InvalidInput(f"reveal of Compute {place} must be for this list and these commitments, got another's")
+            raise InvalidInput(
+                f"reveal of Compute {place + 1} must be for this list and these commitments, got another's"
+            )
         if commit(study, place, record.secret) != request.commitments[place]:
-            raise InvalidInput(f"reveal of Compute {place} must fit its commitment, got another; do not take part")
+            raise InvalidInput(f"reveal of Compute {place + 1} must fit its commitment, got another; do not take part")
     secrets = (record.secret for record in reveals)
     return hashlib.sha256(pack(_SEED, study, digest(request), *secrets)).hexdigest()
 
@@ -244,8 +248,8 @@ def _signed_by_all(signed: Sequence[bytes], kind: type[S], study: bytes, keys: S
     found = []
     for place, (data, key) in enumerate(zip(signed, keys, strict=True)):
         record, signature = read_signed(data, kind)
-        check_signature(record, signature, key, f"study's Compute {place}")
+        check_signature(record, signature, key, f"study's Compute {place + 1}")
         if (record.study, record.compute) != (study, place):
-            raise InvalidInput(f"draw must have the record of Compute {place} in this study there, got another's")
+            raise InvalidInput(f"draw must have the record of Compute {place + 1} in this study there, got another's")
         found.append(record)
     return found

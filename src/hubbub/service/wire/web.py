@@ -27,6 +27,11 @@ _ANSWER_SECONDS = 120.0
 class Unreachable(HubbubError):
     """A Compute did not answer in time. Whatever was to be sent is kept: the same call again goes on with it."""
 
+    def __init__(self, message: str, *, busy: bool = False) -> None:
+        super().__init__(message)
+        self.busy = busy
+        """True where it did answer, and asked to be asked later."""
+
 
 @dataclass(frozen=True)
 class Patience:
@@ -139,4 +144,5 @@ def _given_up(url: str, last: Problem | httpx.TransportError, seconds: float) ->
     if isinstance(last, Problem) and last.code not in TRANSIENT:
         return last
     host = httpx.URL(url).copy_with(path="/", query=None)
-    return Unreachable(f"Compute must answer within {seconds:g} s, got {last} from {host}; run the same command again")
+    said = f"Compute must answer within {seconds:g} s, got {last} from {host}; run the same command again"
+    return Unreachable(said, busy=isinstance(last, Problem))
