@@ -62,7 +62,7 @@ class LinearPosterior:
     """
 
     joint: NormalPosterior
-    """Of the coefficients and, last, the intercept (exactly 0 where there is none)."""
+    """Of the coefficients and, last, the intercept (exactly 0 where there is none). Its mean is what predicts best."""
     residual_variance: float
     draws: Floats | None = None
     """(k, d + 2): coefficients, intercept, residual variance."""
@@ -72,13 +72,14 @@ class LinearPosterior:
     """Of the chains: coefficients, intercept, residual deviation."""
 
     @classmethod
-    def of_draws(
-        cls, coefficients: Floats, intercept: Floats, residual_variance: Floats, chains: Floats | None = None
-    ) -> LinearPosterior:
-        """From equally weighted draws; `chains` tell how far they can be relied on."""
-        draws = np.column_stack([coefficients, intercept, residual_variance])
-        covariance = np.atleast_2d(np.cov(draws[:, :-1].T))
-        joint = NormalPosterior(draws[:, :-1].mean(axis=0), covariance)
+    def of_draws(cls, draws: Floats, chains: Floats | None = None, centre: Floats | None = None) -> LinearPosterior:
+        """From equally weighted draws; `chains` tell how far they can be relied on.
+
+        `centre` is what to take for the mean where tails are so heavy that a mean of draws would say little.
+        """
+        centre = draws[:, :-1].mean(axis=0) if centre is None else centre
+        away = draws[:, :-1] - centre
+        joint = NormalPosterior(centre, away.T @ away / len(away))
         found = None if chains is None else diagnose(np.dstack([chains[..., :-1], np.sqrt(chains[..., -1])]))
         return cls(joint, float(draws[:, -1].mean()), draws, chains, found)
 

@@ -68,7 +68,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
 
     Attributes
     ----------
-    posterior_ : LinearPosterior.   privacy_ : PrivacyReport.   coef_, intercept_ : posterior means.
+    posterior_ : LinearPosterior.   privacy_ : PrivacyReport.   coef_, intercept_ : what predicts best.
     residual_variance_ : of y, learned or assumed.   result_ : what the analysis found, the released sums included.
     release_ : RegressionRelease (method "auto"): save it, refit it with another prior, compare models, for free.
     """

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import kstest
 
 from hubbub.analyses.linear.columns import Columns
-from hubbub.analyses.linear.noise_aware import Prior, sample_posterior
+from hubbub.analyses.linear.noise_aware import Prior, _centre, sample_posterior
 from hubbub.analyses.linear.pilot import pilot
 from hubbub.analyses.linear.released import Released, SecondLook, clipped_target
 from hubbub.analyses.linear.residuals import EDGES
@@ -248,3 +248,29 @@ def test_any_prior_that_can_be_given_gives_a_posterior(scale: float, rng: np.ran
     if scale > 1:
         flat = sample_posterior(data, Prior(np.full(3, scale)), draws=1000)
         np.testing.assert_allclose(flat.coefficients.mean(axis=0), [0.3, 0.0, -0.3], atol=0.1)
+
+
+def test_the_centre_has_the_least_expected_error_of_predictions(rng: np.random.Generator):
+    """Over draws of coefficients and sums together; no step away from it is better."""
+    where = released(np.eye(3), np.zeros(3), 1.0, 100, 1.0, 1.0, 2.0, intercept=True)
+    S = np.stack([each @ each.T for each in rng.standard_normal((200, 3, 5))])
+    draws = Draw(rng.standard_normal((200, 3)), np.ones(200), S, np.zeros(200))
+    weights = rng.dirichlet(np.ones(200))
+    (slope, other), intercept = np.split(_centre(draws, weights, where), [2])
+    centre = np.array([intercept[0], slope, other])  # in standard units the constant comes first
+
+    def error(b: Floats) -> float:
+        away = draws.beta - b
+        return float(np.einsum("k,ki,kij,kj->", weights, away, S, away))
+
+    assert all(error(centre) <= error(centre + 0.05 * step) for step in rng.standard_normal((50, 3)))
+
+
+def test_a_draw_that_says_nothing_of_an_axis_does_not_move_the_centre_along_it():
+    where = released(np.eye(2), np.zeros(2), 1.0, 100, 1.0, 1.0, 2.0)
+    S = np.tile(np.eye(2), (1000, 1, 1))
+    beta = np.tile([1.0, 0.0], (1000, 1))
+    S[0, 1, 1], beta[0, 1] = 1e-6, 1e4  # flat along the second axis
+    centre = _centre(Draw(beta, np.ones(1000), S, np.zeros(1000)), np.full(1000, 1e-3), where)
+    np.testing.assert_allclose(centre, [1.0, 0.0, 0.0], atol=1e-4)
+    assert beta.mean(axis=0)[1] == 10

@@ -67,7 +67,8 @@ class RegressionRelease:
             quick = in_original_units(shrinkage_posterior(self.released), self.released)
             return LinearPosterior(quick.coefficients, quick.residual_variance)
         found = sample_posterior(self.released, prior, draws=draws, seed=seed)
-        posterior = LinearPosterior.of_draws(found.coefficients, found.intercept, found.residual_variance, found.chains)
+        drawn = np.column_stack([found.coefficients, found.intercept, found.residual_variance])
+        posterior = LinearPosterior.of_draws(drawn, found.chains, found.centre)
         caution = sampling_caution(posterior, self.names, draws)
         if caution is not None:
             warnings.warn(caution, UntrustworthyWarning, stacklevel=2)
