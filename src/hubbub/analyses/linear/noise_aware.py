@@ -8,7 +8,8 @@ No distribution of x is assumed beyond what S says of it. A priori the logarithm
 multiple of the identity, with a learned deviation: so S is positive definite whatever a walker does, and strong axes
 are not flattened. log S_jj and log V lie around a common level, as widely as the first round left their scales open.
 The share R2 of the variance of y that x explains is uniform, s2 = (1 - R2) V; coefficients are normal with a covariance
-that is a power of S^-1 between 0 (all coefficients alike) and 1 (all axes of S alike), learned, too.
+that is a power of S^-1, learned, too: 0 is all coefficients alike, 1 all axes of S alike, and up to 2 the largest
+effects lie along the axes with the least variance, as where two columns are nearly the same.
 
 Normal noise has a known variance. Laplace noise (`Released.shape`) is normal noise whose variance was drawn for every
 released number: then walkers sample these variances, too (`sampler/variances.py`), and given them nothing changes.

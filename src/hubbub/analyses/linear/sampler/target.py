@@ -100,10 +100,12 @@ class Target:
     def variances(self, sums: Sums, hyper: Floats, model: NDArray[np.intp]) -> tuple[Floats, Floats]:
         """Residual variance, and prior covariance of the coefficients (0 outside the model).
 
-        That is a power of S, between the identity (all coefficients alike) and the inverse of S (all its axes alike),
-        as wide as the share R2 of the variance of y demands.
+        That is a power of S^-1, from the identity (all coefficients alike) over the inverse of S (all its axes alike)
+        to its square (the largest effects along the axes with the least variance), as wide as the share R2 of the
+        variance of y demands.
         """
-        V, R2, power = np.exp(hyper[:, 0]) / self.n, _share(hyper[:, 1]), _share(hyper[:, 2])
+        V, R2 = np.exp(hyper[:, 0]) / self.n, _share(hyper[:, 1])
+        power = TUNING.most_power * _share(hyper[:, 2])
         S, inside = sums.S, self.models[model]
         if self.scale is None:
             size = (np.maximum(sums.values, 1e-12 * sums.values.max(axis=1, keepdims=True))) ** -power[:, None]
