@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from hubbub import Budget, Ledger, LocalEngine, PrivateLinearRegression
+from hubbub import Budget, Ledger, LocalEngine, PrivateLinearRegression, TrustedAggregator
 from hubbub.analyses.linear.release import RegressionRelease
 from hubbub.analyses.linear.tuning import record
 from hubbub.errors import UntrustworthyWarning
@@ -173,3 +174,43 @@ def test_a_release_stores_the_numbers_it_was_made_with_and_older_files_still_loa
     older = RegressionRelease.load(path)
     assert older.tuning == {}
     np.testing.assert_array_equal(older.posterior().mean, model.coef_)
+
+
+@pytest.mark.parametrize(
+    ("x_bound", "y_bound", "warned_of"),
+    [
+        ([(0, 120), 5], (-40, 60), []),
+        ([(0, 30), 5], (-40, 60), ["x0"]),
+        ([(0, 120), 5], (0, 2), ["y"]),
+        ([(0, 120), (0, 1)], (-40, 60), []),  # the ends of 0 and 1 are where such values belong
+    ],
+)
+def test_bounds_at_which_most_values_lie_are_warned_of(x_bound, y_bound, warned_of: list[str]):
+    """Of 20 fits each none is wrong about it."""
+    rng = np.random.default_rng(0)
+    age, other = rng.normal(50, 10, 3000), rng.normal(0, 1, 3000)
+    if x_bound[1] == (0, 1):
+        other = (other > 1).astype(float)
+    X, y = np.column_stack([age, other]), 0.2 * age + other + rng.standard_normal(3000)
+    for seed in range(20):
+        model = PrivateLinearRegression(
+            Budget(1.0, 1e-5), x_bound, y_bound, posterior="shrinkage", engine=TrustedAggregator(seed)
+        )
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model.fit(X, y)
+        said = [str(each.message) for each in caught if "bounds of" in str(each.message)]
+        assert [text.split()[2] for text in said] == warned_of
+        assert all(re.search(r"at least \d+% of them at .* or beyond; .* give wider bounds", text) for text in said)
+
+
+def test_the_bound_of_a_target_is_looked_at_where_rows_have_a_norm():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((3000, 3))
+    model = PrivateLinearRegression(
+        Budget(1.0, 1e-5), x_norm=4.0, y_bound=(0, 0.2), posterior="shrinkage", engine=TrustedAggregator(0)
+    )
+    with pytest.warns(
+        UntrustworthyWarning, match=r"bounds of y must hold most of its values, got at least \d+% of them at 0.2"
+    ):
+        model.fit(X, X[:, 0] + 3)

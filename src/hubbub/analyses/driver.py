@@ -69,9 +69,13 @@ def run(
     except NOTHING_RELEASED:
         account.settle_for(done)
         raise
-    found = analysis.result(state)
+    return warned(analysis.result(state))
+
+
+def warned(found: Found) -> Found:
+    """The same, once its cautions have been said."""
     for text in found.cautions():
-        warnings.warn(text, UntrustworthyWarning, stacklevel=3)
+        warnings.warn(text, UntrustworthyWarning, stacklevel=4)
     return found
 
 

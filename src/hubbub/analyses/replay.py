@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hubbub.analyses import ANALYSES
+from hubbub.analyses.driver import warned
 from hubbub.errors import InvalidInput
 from hubbub.privacy import DEFAULT, MECHANISMS, Budget, Population
 from hubbub.protocols import Analysis, Mechanism, Plan, Release, RoundSpec, Steps
@@ -60,7 +61,7 @@ class Replay:
 
     def result(self, releases: Sequence[Release]) -> Any:
         """What the analysis finds in the releases of all rounds."""
-        return self.analysis.result(self.state(releases))
+        return warned(self.analysis.result(self.state(releases)))
 
 
 def same_steps(one: Any, other: Any) -> bool:

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from hubbub.analyses.linear.columns import Columns, cautious_target, histogram, read_columns
+from hubbub.analyses.linear.columns import Columns, cautious_target, histogram, read_columns, share_at_ends
 from hubbub.analyses.linear.pilot import Pilot, pilot
 from hubbub.analyses.linear.regression import RegressionColumns, RegressionState, written_columns
 from hubbub.analyses.linear.release import RegressionRelease
@@ -123,7 +123,8 @@ class LinearRegression(RegressionColumns, Analysis[RegressionState, RegressionRe
         look = pilot(released)
         second = SecondLook(regression.unflatten(sums), noise, look.around, look.unit, counts, counts_noise)
         released = replace(released, second=second)
-        return RegressionResult(RegressionRelease(released, self.features, self.target, report.as_dict()), report)
+        found = RegressionRelease(released, self.features, self.target, report.as_dict())
+        return RegressionResult(found, report, self._at_bounds(state))
 
     def _sums(self, state: RegressionState) -> Released:
         """What the first two rounds released."""
@@ -163,14 +164,37 @@ class LinearRegression(RegressionColumns, Analysis[RegressionState, RegressionRe
         return np.asarray(self._ranges.mean(axis=1) if self.intercept else np.zeros(len(self.columns)))
 
     def _columns_statistic(self, mechanism: Mechanism, clients: int) -> Statistic:
-        half = np.abs(self._ranges - self._middle[:, None]).max(axis=1)
+        half = self._half
         multiplier = multiplier_of(mechanism, len(self.columns))
         return column_statistic(Box(tuple(half[:-1].tolist()), float(half[-1])), self.x_norm, multiplier, clients)
+
+    @property
+    def _half(self) -> Floats:
+        """How far from there the bounds reach."""
+        return np.asarray(np.abs(self._ranges - self._middle[:, None]).max(axis=1))
 
     def _found(self, state: RegressionState) -> Columns:
         """Where columns lie and how widely, from the first round, around the middle of their bounds."""
         zero_one = [tuple(ends) == (0.0, 1.0) for ends in self._ranges]
         return cautious_target(_columns(state.plan.specs[0].statistic, state.done[0], self.intercept, zero_one))
+
+    def _at_bounds(self, state: RegressionState) -> tuple[str, ...]:
+        """Of which columns most values lie at an end of their bounds; 0/1 columns have no others."""
+        statistic, release, noise = state.plan.specs[0].statistic, state.done[0], state.done[0].noise_std
+        sums = release.value
+        if isinstance(statistic, Stacked):
+            (_, (sums, noise)), statistic = statistic.unstack(sums, noise), statistic.parts[1]
+        assert isinstance(statistic, ColumnHistogram)
+        shares = share_at_ends(statistic, sums, release.n, noise)
+        reach = np.column_stack([self._middle - self._half, self._middle + self._half])
+        counted = list(zip(self.columns, reach, strict=True))[-statistic.columns :]
+        return tuple(
+            f"bounds of {name} must hold most of its values, got at least {share:.0%} of them at {end:g} or beyond; "
+            "where they lie beyond, give wider bounds"
+            for (name, ends), found in zip(counted, shares, strict=True)
+            for end, share in zip(ends, found, strict=True)
+            if share > 0.5 and tuple(ends) != (0.0, 1.0)
+        )
 
     def _steps(self, columns: Columns) -> tuple[dict[str, object], ...]:
         """From a row as its holder has it to a row in standard units, the constant 1 first."""

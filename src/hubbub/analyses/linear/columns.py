@@ -82,3 +82,13 @@ def _fit(shares: Floats, expected: Floats, noise: float, n: int) -> Floats:
     variance = noise**2 + expected * (1 - expected) / n + TUNING.bin_shape**2
     constant = np.sum(expected**2 / variance + np.log(variance), axis=1)
     return np.asarray(-0.5 * (shares**2 @ (1 / variance).T - 2 * shares @ (expected / variance).T + constant))
+
+
+def share_at_ends(counted: ColumnHistogram, sums: Floats, n: int, noise_std: float) -> Floats:
+    """(columns, 2): how many values at least lie at the lower and the upper end of the bounds, or beyond.
+
+    Those are in the outermost wide bin and in the outermost place. Less two deviations of the noise, so that what is
+    said of them is rarely said by chance.
+    """
+    ends = [(counts[:, [0, -1]] - 2 * noise) / n for counts, noise in counted.tables(sums, noise_std)]
+    return np.minimum(*ends)

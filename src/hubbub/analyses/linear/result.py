@@ -21,11 +21,17 @@ class RegressionResult(Result):
 
     release: RegressionRelease
     privacy: PrivacyReport
+    noticed: tuple[str, ...] = ()
+    """What the first round shows of bounds that may be wrong."""
 
     def with_caveats(self, caveats: tuple[str, ...]) -> RegressionResult:
         """The same with reasons why it is not a guarantee."""
         report = replace(self.privacy, caveats=caveats)
-        return RegressionResult(replace(self.release, privacy=report.as_dict()), report)
+        return replace(self, release=replace(self.release, privacy=report.as_dict()), privacy=report)
+
+    def cautions(self) -> tuple[str, ...]:
+        """That most values of a column lie at a bound, or beyond."""
+        return self.noticed
 
     @cached_property
     def posterior(self) -> LinearPosterior:
