@@ -99,7 +99,7 @@ def test_the_screen_names_all_parties_and_says_what_is_promised_against_whom(
         f"Compute compute-1 at {study.computes[0].url}, keys {first} (as you expect)",
         f"Compute compute-2 at {study.computes[1].url}, keys {second} (as you expect)",
         f"Compute compute-3 at {study.computes[2].url}, keys {third} (not compared)",
-        "80 number(s) from each of 150 sample(s)",
+        "296 number(s) from each of 150 sample(s)",
         "the analyst together with one more client and all but one of the 3 Computes above",
         "the noisy sums are public",
         f"the study ends at {study.deadline}",
