@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -65,8 +67,10 @@ def read_columns(
         np.log(np.hstack([1 - two, two])), [known.prior.size - known.two, known.two], axis=1
     )
     tables = counted.tables(sums, noise_std)
-    for (counts, noise), expected in zip(tables, (known.wide, known.places), strict=True):
-        evidence += _fit(counts / n, expected, noise / n, n)
+    expectations = _expectations(counted.wide, counted.places, n, *(noise for _, noise in tables))
+    for (counts, _), expected in zip(tables, expectations, strict=True):
+        shares = counts / n
+        evidence += shares @ expected.linear - 0.5 * (shares**2 @ expected.precision + expected.constant)
     weights = np.exp(evidence - evidence.max(axis=1, keepdims=True))
     weights /= weights.sum(axis=1, keepdims=True)
     sizes = np.log(known.deviation if centre else np.hypot(known.mean, known.deviation))
@@ -77,11 +81,25 @@ def read_columns(
     return Columns(where * bounds, np.exp(size) * bounds, doubt)
 
 
-def _fit(shares: Floats, expected: Floats, noise: float, n: int) -> Floats:
-    """(columns, kinds): how well each kind explains each column's counts, as a logarithm."""
-    variance = noise**2 + expected * (1 - expected) / n + TUNING.bin_shape**2
-    constant = np.sum(expected**2 / variance + np.log(variance), axis=1)
-    return np.asarray(-0.5 * (shares**2 @ (1 / variance).T - 2 * shares @ (expected / variance).T + constant))
+class _Expected(NamedTuple):
+    """What makes the likelihood of counts under every kind a product of matrices."""
+
+    precision: Floats
+    """(bins, kinds): one over the variance of a bin's share."""
+    linear: Floats
+    """(bins, kinds): the expected share times that."""
+    constant: Floats
+
+
+@lru_cache(maxsize=1)  # a fit asks several times, and an audit or a simulation thousands of times for the same
+def _expectations(wide: int, places: int, n: int, *noises: float) -> tuple[_Expected, ...]:
+    """For the wide bins and the places, with so much noise in their counts of so many clients."""
+    known, found = kinds(wide, places), []
+    for expected, noise in zip((known.wide, known.places), noises, strict=True):
+        variance = (noise / n) ** 2 + expected * (1 - expected) / n + TUNING.bin_shape**2
+        constant = np.sum(expected**2 / variance + np.log(variance), axis=1)
+        found.append(_Expected((1 / variance).T, (expected / variance).T, constant))
+    return tuple(found)
 
 
 def share_at_ends(counted: ColumnHistogram, sums: Floats, n: int, noise_std: float) -> Floats:
