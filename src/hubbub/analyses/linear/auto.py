@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -77,19 +78,10 @@ class LinearRegression(RegressionColumns, Analysis[RegressionState, RegressionRe
 
     def cautions(self, plan: Plan) -> tuple[str, ...]:
         """That clients are too few for the columns at this budget, and what would help."""
-        from hubbub.analyses.linear.forecast import advice, forecast
-
         people, law = plan.population, plan.specs[0].mechanism.describe()
         # so many clients' shares are not counted on, if every sample were a client
         missing = people.n - 1 - people.n / people.spread**2
-        known = (people.n, len(self.features), plan.budget, missing, MECHANISMS.find(law["mechanism"])())
-        if not forecast(*known).hopeless:
-            return ()
-        better = "; or ".join(advice(*known))
-        return (
-            f"too little can be learned from {people.n} samples of {len(self.features)} feature(s) with {plan.budget}: "
-            f"the posterior will be close to the prior; better with {better}",
-        )
+        return _too_few(people.n, len(self.features), plan.budget, missing, str(law["mechanism"]))
 
     def start(self, plan: Plan) -> RegressionState:
         """Nothing is released yet."""
@@ -200,6 +192,21 @@ class LinearRegression(RegressionColumns, Analysis[RegressionState, RegressionRe
         """From a row as its holder has it to a row in standard units, the constant 1 first."""
         steps = (shift(self._middle), shift(columns.centre), scale(columns.scale))
         return (*steps, constant()) if self.intercept else steps
+
+
+@lru_cache(maxsize=64)  # the advice calibrates noise dozens of times, and repeated fits ask for the same
+def _too_few(samples: int, features: int, budget: Budget, not_counted: float, law: str) -> tuple[str, ...]:
+    """That so many samples are too few, with what would help; nothing where they are enough."""
+    from hubbub.analyses.linear.forecast import advice, forecast
+
+    known = (samples, features, budget, not_counted, MECHANISMS.find(law)())
+    if not forecast(*known).hopeless:
+        return ()
+    better = "; or ".join(advice(*known))
+    return (
+        f"too little can be learned from {samples} samples of {features} feature(s) with {budget}: "
+        f"the posterior will be close to the prior; better with {better}",
+    )
 
 
 def _residual_steps(look: Pilot) -> tuple[dict[str, object], ...]:
