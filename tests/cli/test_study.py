@@ -18,7 +18,7 @@ from hubbub.cli.study import access
 from hubbub.cli.study.rounds import replay_of
 from hubbub.cli.tokens import read_tokens
 from hubbub.errors import InvalidInput
-from hubbub.service.client.client import rounds_of
+from hubbub.service.client.rounds import rounds_of
 from hubbub.service.devnet import LocalComputes
 from hubbub.service.wire.canonical import sign_record
 from hubbub.service.wire.web import Web

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from hubbub.service.analyst.analyst import Analyst
-from hubbub.service.client.client import rounds_of
+from hubbub.service.client.rounds import rounds_of
 from hubbub.service.node.caretaker import Caretaker
 from hubbub.service.node.peers import Peers
 from hubbub.service.node.trust import TrustList

@@ -20,8 +20,10 @@ from hubbub.privacy import Budget, shared_multipliers
 from hubbub.randomness import Randomness
 from hubbub.roles import contribute
 from hubbub.securesum import Report, Session, encode_report, join_reports, start_session
-from hubbub.service.client.client import current_round, send_together, what_leaves
+from hubbub.service.client.client import send_together
+from hubbub.service.client.consent import what_leaves
 from hubbub.service.client.outbox import Outbox
+from hubbub.service.client.rounds import current_round
 from hubbub.service.devnet import LocalComputes
 from hubbub.service.node.compute import Limits
 from hubbub.service.node.store import Store

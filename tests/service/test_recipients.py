@@ -17,7 +17,8 @@ from hubbub.roles import contribute
 from hubbub.securesum import Additive, Replicated, Shamir, Subset, encode_report
 from hubbub.service.analyst.analyst import Analyst, new_study
 from hubbub.service.client import client as clients
-from hubbub.service.client.client import Client, check_withstands, withstands
+from hubbub.service.client.client import Client
+from hubbub.service.client.consent import check_withstands, withstands
 from hubbub.service.client.outbox import Outbox
 from hubbub.service.node import draw
 from hubbub.service.node.compute import register_study
@@ -146,7 +147,7 @@ def test_those_who_answer_are_told_first_and_the_others_are_waited_for_where_the
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scheme: SecureSum, busy: bool
 ):
     """A silent Compute that the round can do without is not waited for; one that is only busy is."""
-    monkeypatch.setattr(clients, "_BRIEFLY", 0.05)
+    monkeypatch.setattr(clients, "BRIEFLY", 0.05)
     stage = make_stage([f"sqlite:///{tmp_path}/{k}.db" for k in range(M)], secure_sum=scheme)
     record, waits = stage.round(multiplier=0.0), busy or scheme == Additive(M)
     for step in ("enrol", "contribute"):
@@ -161,7 +162,7 @@ def test_those_who_answer_are_told_first_and_the_others_are_waited_for_where_the
 
 
 def test_patience_is_for_all_who_are_silent_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(clients, "_BRIEFLY", 0.05)
+    monkeypatch.setattr(clients, "BRIEFLY", 0.05)
     stage = make_stage([f"sqlite:///{tmp_path}/{k}.db" for k in range(M)])
 
     def silent(request: httpx.Request) -> httpx.Response:

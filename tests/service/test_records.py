@@ -21,7 +21,7 @@ from hubbub.privacy import (
 )
 from hubbub.protocols import Trust
 from hubbub.securesum import Additive, PublicKey
-from hubbub.service.client.client import promise, what_leaves
+from hubbub.service.client.consent import promise, what_leaves
 from hubbub.service.wire.canonical import canonical, digest, read_signed, sign_record
 from hubbub.service.wire.endings import RosterRecord
 from hubbub.service.wire.messages import token_digest, token_for

@@ -17,8 +17,8 @@ from hubbub.privacy import MECHANISMS, Budget, GaussianMechanism
 from hubbub.protocols import Share
 from hubbub.release import Trust
 from hubbub.securesum import SECURE_SUMS, Additive
-from hubbub.service.client.client import rounds_of
 from hubbub.service.client.outbox import Outbox, Parcel
+from hubbub.service.client.rounds import rounds_of
 from hubbub.service.node import agreement
 from hubbub.service.node import store as db
 from hubbub.service.node.answers import signed_refusal

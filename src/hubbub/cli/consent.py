@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def show_consent(client: Client, record: RoundRecord, rows: Floats, pins: Pins, follow: bool) -> None:
     """Show all that a data holder has to know before they agree."""
-    from hubbub.service.client.client import promise
+    from hubbub.service.client.consent import promise
 
     study = client.study
     unlike = "as you agreed before" if client.consented() else "not compared"
@@ -69,7 +69,7 @@ def _parties(study: StudyRecord, pins: Pins, unlike: str) -> list[str]:
 
 def leaves(client: Client, record: RoundRecord, rows: Floats) -> list[str]:
     """List what would leave this machine in this round."""
-    from hubbub.service.client.client import what_leaves
+    from hubbub.service.client.consent import what_leaves
 
     return what_leaves(record, record.checked(client.study), rows)
 

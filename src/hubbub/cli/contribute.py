@@ -153,7 +153,7 @@ def run(options: ContributeOptions) -> None:
 
 def _demanded(options: ContributeOptions, study: StudyRecord) -> tuple[int, int] | None:
     """Read how many Computes may pool and how many may contradict themselves, and refuse a study that allows fewer."""
-    from hubbub.service.client.client import check_withstands
+    from hubbub.service.client.consent import check_withstands
 
     pooling, contradicting = options.trust, options.trust_cheating
     if pooling is None:
@@ -167,7 +167,7 @@ def _demanded(options: ContributeOptions, study: StudyRecord) -> tuple[int, int]
 
 def _held_to(box: Outbox, study: StudyRecord, demand: tuple[int, int] | None) -> None:
     """Refuse a study that does not keep to what was demanded with an earlier yes, where nothing is demanded now."""
-    from hubbub.service.client.client import check_withstands
+    from hubbub.service.client.consent import check_withstands
 
     if demand is None and (before := box.demand()) is not None:
         check_withstands(study, *before)
@@ -247,7 +247,7 @@ def _rounds_of(study: StudyRecord) -> int:
 
 def _answered(client: Client, record: RoundRecord) -> int:
     """Count the rounds up to this one, without those that were refused and run again."""
-    from hubbub.service.client.client import rounds_at
+    from hubbub.service.client.rounds import rounds_at
 
     found = [each for each in rounds_at(client.study, client.web) if each.record.number <= record.number]
     return sum(each.state != "refused" for each in found)

@@ -23,14 +23,14 @@ class ColumnHistogram(Statistic):
     """
 
     bounds: tuple[float, ...]
-    wide: int = 16
+    wide: int = 10
     places: int = 64
     share: float = 0.7
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "bounds", tuple(positive("bound", c) for c in self.bounds))
-        whole("wide", self.wide, 2, "16 wide bins tell where most columns lie")
-        whole("places", self.places, 2, "64 places in each of 16 wide bins tell a thousandth of the bounds")
+        whole("wide", self.wide, 2, "10 wide bins tell where most columns lie")
+        whole("places", self.places, 2, "64 places in each of 10 wide bins tell 1/640 of the bounds")
         object.__setattr__(self, "share", positive("share", self.share))
         if self.share >= 1:
             raise invalid("share", "below 1", self.share, "0.7 leaves something for the places")
@@ -64,11 +64,6 @@ class ColumnHistogram(Statistic):
     def weights(self) -> Floats:
         """What a sample adds to its wide bin, and to its place; their squares add up to one."""
         return np.sqrt([self.share, 1 - self.share])
-
-    @property
-    def edges(self) -> Floats:
-        """The edges of the wide bins, in units of a column's bound."""
-        return np.linspace(-1.0, 1.0, self.wide + 1)
 
     def vectors(self, rows: Floats) -> Floats:
         """The unit vectors of each row's bins, weighted."""

@@ -172,18 +172,14 @@ class LinearRegression(RegressionColumns, Analysis[RegressionState, RegressionRe
 
     def _at_bounds(self, state: RegressionState) -> tuple[str, ...]:
         """Of which columns most values lie at an end of their bounds; 0/1 columns have no others."""
-        statistic, release, noise = state.plan.specs[0].statistic, state.done[0], state.done[0].noise_std
-        sums = release.value
-        if isinstance(statistic, Stacked):
-            (_, (sums, noise)), statistic = statistic.unstack(sums, noise), statistic.parts[1]
-        assert isinstance(statistic, ColumnHistogram)
-        shares = share_at_ends(statistic, sums, release.n, noise)
+        counted, counts, noise = _counts(state.plan.specs[0].statistic, state.done[0])
+        shares = share_at_ends(counted, counts, state.done[0].n, noise)
         reach = np.column_stack([self._middle - self._half, self._middle + self._half])
-        counted = list(zip(self.columns, reach, strict=True))[-statistic.columns :]
+        named = list(zip(self.columns, reach, strict=True))[-counted.columns :]
         return tuple(
             f"bounds of {name} must hold most of its values, got at least {share:.0%} of them at {end:g} or beyond; "
             "where they lie beyond, give wider bounds"
-            for (name, ends), found in zip(counted, shares, strict=True)
+            for (name, ends), found in zip(named, shares, strict=True)
             for end, share in zip(ends, found, strict=True)
             if share > 0.5 and tuple(ends) != (0.0, 1.0)
         )
@@ -265,21 +261,28 @@ def choose_ball(clients: int, columns: int, multiplier: float) -> Ball:
     return Ball(radius, columns, y=y, weight=TUNING.target_part * radius / y)
 
 
+def _counts(statistic: Statistic, release: Release) -> tuple[ColumnHistogram, Floats, float]:
+    """What the first round counted: of all columns, or of the target alone where rows have a bounded length."""
+    sums, noise = release.value, release.noise_std
+    if isinstance(statistic, Stacked):
+        (_, (sums, noise)), statistic = statistic.unstack(sums, noise), statistic.parts[1]
+    assert isinstance(statistic, ColumnHistogram)
+    return statistic, sums, noise
+
+
 def _columns(statistic: Statistic, release: Release, centre: bool, zero_one: list[bool]) -> Columns:
-    if isinstance(statistic, ColumnHistogram):
-        return read_columns(statistic, release.value, release.n, release.noise_std, centre=centre, zero_one=zero_one)
-    assert isinstance(statistic, Stacked)
-    (spread, noise), (counts, counts_noise) = statistic.unstack(release.value, release.noise_std)
-    rows, histogram = statistic.parts
+    counted, counts, noise = _counts(statistic, release)
+    found = read_columns(counted, counts, release.n, noise, centre=centre, zero_one=zero_one[-counted.columns :])
+    if not isinstance(statistic, Stacked):
+        return found
+    rows, (spread, noise) = statistic.parts[0], statistic.unstack(release.value, release.noise_std)[0]
     assert isinstance(rows, Spread)
-    assert isinstance(histogram, ColumnHistogram)
-    target = read_columns(histogram, counts, release.n, counts_noise, centre=centre, zero_one=zero_one[-1:])
     mean, error = spread[:-1] / release.n, noise / release.n
     square = spread[-1] / release.n * rows.norm
     around = float(mean @ mean) - rows.features * error**2 if centre else 0.0
     variance = max(square - around, 0.02 * rows.norm**2) / rows.features + error**2
     return Columns(
-        np.append(mean if centre else np.zeros_like(mean), target.centre),
-        np.append(np.full(rows.features, math.sqrt(variance)), target.scale),
-        np.append(np.full(rows.features, TUNING.spread_doubt), target.doubt),
+        np.append(mean if centre else np.zeros_like(mean), found.centre),
+        np.append(np.full(rows.features, math.sqrt(variance)), found.scale),
+        np.append(np.full(rows.features, TUNING.spread_doubt), found.doubt),
     )

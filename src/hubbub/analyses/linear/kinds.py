@@ -56,19 +56,28 @@ def _normal(wide: int, places: int, deviations: Floats, apart: float) -> Kinds:
     for size in deviations:
         steps = min(max(1, round(width / (apart * size))), round(places / apart))  # alike in every wide bin
         centres = (np.arange(wide * steps) + 0.5) * width / steps - 1
-        octaves = np.log2(size / TUNING.usual_scale) / 1.5
-        log = np.log(0.9 * np.exp(-0.5 * octaves**2) + 0.02)  # give or take 1.5 octaves, or anything
+        octaves = np.log2(size / TUNING.usual_scale) / TUNING.scale_octaves
+        usual = (1 - TUNING.elsewhere) * np.exp(-0.5 * octaves**2) + TUNING.any_scale
         near = np.exp(-0.5 * (centres / TUNING.off_middle) ** 2) / (TUNING.off_middle * np.sqrt(2 * np.pi))
-        prior = log + np.log((0.9 * near + 0.1 / 2) * 2 / centres.size)  # one column in ten lies anywhere
+        where = ((1 - TUNING.elsewhere) * near + TUNING.elsewhere / 2) * 2 / centres.size
         inside = _bins(np.linspace(-1, 1, wide + 1)[1:-1], centres, size)
-        found.append(Kinds(centres, np.full(centres.size, size), inside, _folded(centres, size, wide, places), prior))
+        found.append(
+            Kinds(
+                centres,
+                np.full(centres.size, size),
+                inside,
+                _folded(centres, size, wide, places),
+                np.log(usual * where),
+            )
+        )
     return _joined(*found)
 
 
 def _tailed(wide: int, places: int) -> Kinds:
     """Narrow normal columns, or single values, of which some part has an exponential tail to one side.
 
-    A column of a single value has such a tail, or else it would be no column.
+    Single values come with a tail only: a column that never takes another value has nothing to tell a regression, so
+    its scale is of no importance, and where others are rare it is they that the scale must fit.
     """
     least = 2 / wide / places
     core = _normal(wide, places, least * np.array([0.25, *2.0 ** np.arange(np.log2(places))]), 1.0)

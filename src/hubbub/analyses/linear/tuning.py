@@ -76,6 +76,12 @@ class Tuning:
         "columns are of no kind exactly; 0.01 and 0.02 were alike", REAL)
     usual_scale: float = by_hand(
         0.25, "deviation of a column that one expects, of half the width of its bounds", "no record", REAL)
+    scale_octaves: float = by_hand(
+        1.5, "deviation of the logarithm of that, to the base of 2", "no record", REAL)
+    elsewhere: float = by_hand(
+        0.1, "prior probability that a centre lies anywhere in the bounds, and that a scale is any", "no record", REAL)
+    any_scale: float = by_hand(
+        0.02, "prior weight of any scale, of the usual one", "bounds may be far too wide", REAL)
     wide_bins: int = by_hand(
         10, "parts of a column's bounds that the first round tells apart", "8, 12 and 16 were tried", REAL)
     loud: float = by_hand(

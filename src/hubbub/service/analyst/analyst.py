@@ -16,8 +16,8 @@ from hubbub.protocols import RoundSpec, SecureSum, Setting
 from hubbub.randomness import Randomness
 from hubbub.roles import ComputeSum, Study, combine_sums, decode_release, settle_round
 from hubbub.securesum import PublicKey
-from hubbub.service.client.client import RoundStatus, rounds_of
 from hubbub.service.client.draw import fetched_draw
+from hubbub.service.client.rounds import RoundStatus, rounds_of
 from hubbub.service.wire.canonical import digest, hexed, read_json, read_signed, sign_record, stamp
 from hubbub.service.wire.draw import CommitmentRecord, Draw, DrawRequestRecord, checked_request, drawn_study
 from hubbub.service.wire.endings import CloseRecord, SumRequestRecord

@@ -9,33 +9,28 @@ client.contribute(client.current_round(), rows)
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
-import numpy as np
-
 from hubbub.arrays import Floats, number_rows
-from hubbub.errors import HubbubError, InvalidInput, ReportRejected, invalid, whole
+from hubbub.errors import HubbubError, InvalidInput, ReportRejected, invalid
 from hubbub.privacy import Event, fits
-from hubbub.protocols import SecureSum, Trust
 from hubbub.randomness import Randomness
 from hubbub.roles import Study, contribute
 from hubbub.securesum import Session, encode_report, join_reports, start_session
 from hubbub.service.client.draw import found_draw
 from hubbub.service.client.outbox import Identity, Outbox, Parcel
-from hubbub.service.wire.canonical import canonical, check_signature, digest, read_json
+from hubbub.service.client.rounds import BRIEFLY, current_round, rounds_at
+from hubbub.service.wire.canonical import canonical, digest, read_json
 from hubbub.service.wire.draw import drawn_study
 from hubbub.service.wire.fingerprints import analyst_fingerprint, compute_fingerprint
 from hubbub.service.wire.messages import ENROL, REPORT_TYPE, enrol_parts, token_for
 from hubbub.service.wire.problems import Problem, stated
-from hubbub.service.wire.records import ComputeRecord, RoundRecord, StudyRecord, check_client_name, read_round
+from hubbub.service.wire.records import ComputeRecord, RoundRecord, StudyRecord, check_client_name
 from hubbub.service.wire.refusals import for_good, unsigned
-from hubbub.service.wire.web import MOST_LIST, Unreachable, Web
-from hubbub.statistics import bounded_vectors
+from hubbub.service.wire.web import Unreachable, Web
 
-_BRIEFLY = 5.0  # seconds that a Compute is waited for where others know the same
 # the study or the round is not there, or not any more, or this client is not: all that may be otherwise at others
 _LOST = ("not-found", "closed", "round-refused", "unknown-client")
 BATCH = 100
@@ -153,7 +148,7 @@ class Client:
         answer that they are busy always are. Raises where more fail than the round can do without, and, at once, where
         one refuses for a reason that is the same everywhere.
         """
-        brief, away = self.web.briefly(_BRIEFLY), dict[int, HubbubError]()
+        brief, away = self.web.briefly(BRIEFLY), dict[int, HubbubError]()
         for place in places:
             if place in without:
                 name = self.study.computes[place].name
@@ -354,169 +349,3 @@ def _plainly(problem: Problem, compute: str) -> Exception:
     if problem.code == "closed":
         return ReportRejected("closed", f"{compute} says: {problem}; your report is not counted in this round")
     return ReportRejected(problem.code, f"{compute} does not take the report ({problem.code}): {problem}")
-
-
-def current_round(study: StudyRecord, web: Web) -> RoundRecord:
-    """The latest round of the study, checked against the analyst's signature."""
-    found = rounds_at(study, web)
-    if not found:
-        raise Problem("not-found", "study must have a round, got none yet; wait until the analyst opens one")
-    return found[-1].record
-
-
-@dataclass(frozen=True)
-class RoundStatus:
-    """A round, as the analyst signed it, and how it stands at a Compute."""
-
-    record: RoundRecord
-    signed: bytes = field(repr=False)
-    state: str
-    reports: int
-    """Clients of whom it holds a report."""
-
-
-def rounds_at(study: StudyRecord, web: Web) -> list[RoundStatus]:
-    """All rounds, from the first Compute that answers; or, where some may be behind the others, from the fullest.
-
-    One that does not know the study, or answers nonsense, is passed over where others know better.
-    """
-    failed, found = list[HubbubError](), list[list[RoundStatus]]()
-    spare = study.secure_sum.quorum < len(study.computes)
-    for patient in (web.briefly(_BRIEFLY), web):
-        for compute in study.computes:
-            try:
-                found.append(rounds_of(study, compute, patient))
-            except HubbubError as error:
-                failed.append(error)
-            if found and not spare:
-                break
-        if found or spare or not all(isinstance(error, Unreachable) for error in failed):
-            break
-    if not found:
-        raise next((error for error in failed if not isinstance(error, Unreachable)), failed[0])
-    return max(found, key=len)
-
-
-def rounds_of(study: StudyRecord, compute: ComputeRecord, web: Web) -> list[RoundStatus]:
-    """All rounds that one Compute knows; every signature is checked."""
-    reply = read_json(web.get(f"{compute.url}/v1/studies/{study.id}/rounds", most=MOST_LIST).content)
-    try:
-        entries = [(entry["record"].encode(), str(entry["state"]), int(entry["reports"])) for entry in reply["rounds"]]
-    except (KeyError, TypeError, ValueError, AttributeError):
-        raise InvalidInput(
-            f"{compute.name} must answer with the study's rounds, got something else; ask its operator"
-        ) from None
-    found = []
-    for signed, state, reports in entries:
-        record, signature = read_round(signed, study)
-        check_signature(record, signature, study.analyst, "analyst")
-        found.append(RoundStatus(record, signed, state, reports))
-    if [each.record.number for each in found] != list(range(len(found))):
-        raise InvalidInput(f"{compute.name} must list every round once and in order, got others; ask its operator")
-    return found
-
-
-def promise(study: StudyRecord) -> list[str]:
-    """What the study promises to whoever takes part, against whom, and until when."""
-    if study.budget is None:
-        return ["nothing: the study has no budget, so it is a simulation, which protects nobody"]
-    people = study.population
-    unit = "each sample" if people.unit == "sample" else "all samples of a client together"
-    others = f"up to {people.colluders} clients that collude, " if people.colluders else ""
-    absent = f", whichever {people.dropouts} of the {people.clients} clients stay away" if people.dropouts else ""
-    conspiring, beyond = _conspiring(study.secure_sum.trust())
-    return [
-        f"for {unit}, all rounds of the study together are {study.budget}-differentially private, also against "
-        f"the analyst together with {others}one more client and {conspiring} above that pool what they hold{absent}",
-        "clients that the analyst controls count among those who collude; if more do, less is promised",
-        f"this rests on trust that {study.secure_sum.trust().sentence}; if {beyond} conspire, a sample is covered by "
-        "nothing but the noise stated above",
-        *([beyond_that] if (beyond_that := study.secure_sum.trust().beyond(people.clients)) else []),
-        "this machine keeps its own account: it takes part in no round with which all its rounds would exceed that",
-        f"the noisy sums are {_READERS[study.results]}",
-        f"the study ends at {study.deadline}",
-    ]
-
-
-def withstands(scheme: SecureSum) -> tuple[int, int]:
-    """How many Computes may pool what they hold, and how many may sign contradicting statements about one round.
-
-    Two quorums share 2q - M Computes, one of whom must be honest: so one fewer may contradict themselves.
-    """
-    return scheme.trust().conspiring, 2 * scheme.quorum - scheme.computes - 1
-
-
-def check_withstands(study: StudyRecord, pooling: int, contradicting: int) -> None:
-    """Refuse a study that gives way to so many Computes that pool what they hold, or that contradict themselves."""
-    computes, (may_pool, may_contradict) = len(study.computes), withstands(study.secure_sum)
-    whole("trust", pooling, 1, "say how many Computes may pool what they hold", most=computes - 1)
-    whole("trust_cheating", contradicting, 0, "say how many may contradict themselves", most=computes - 1)
-    what = f"of its {computes} Computes (scheme {study.scheme.get('scheme')})"
-    if may_pool < pooling:
-        bound = f"at most {may_pool}, as more {what} would read vectors if they pooled what they hold"
-        raise invalid("trust", bound, pooling, "do not take part, or accept less")
-    if may_contradict < contradicting:
-        raise invalid(
-            "trust_cheating", f"at most {may_contradict}, as more {what} that sign contradicting statements about one "
-            "round could have several totals released", contradicting,
-            f"do not take part, or, if you take it that no more do, give --trust-cheating {may_contradict}",
-        )  # fmt: skip
-
-
-def _conspiring(trust: Trust) -> tuple[str, str]:
-    """Which Computes may conspire, and which must not, in words."""
-    if trust.conspiring == trust.computes - 1:
-        return f"all but one of the {trust.computes} Computes", "all these Computes"
-    return f"any {trust.conspiring} of the {trust.computes} Computes", f"more than {trust.conspiring} of these Computes"
-
-
-_READERS = {
-    "public": "public: each Compute serves its own to whoever asks",
-    "analyst": "for the analyst, who may pass them on: each Compute serves its own to nobody else; but a later round's "
-    "record, which all parties see, may show something of the earlier sums",
-}
-
-
-def what_leaves(record: RoundRecord, role: Study, rows: Floats) -> list[str]:
-    """What a data holder is shown first: what is computed, how it is hidden, and how much is sent."""
-    plan = role.plan(record.number)
-    vectors, _ = bounded_vectors(plan.statistic, rows[:1000], plan.steps)
-    sigma, samples = plan.noise.sigma_client, rows.shape[0]
-    together = "" if samples == 1 else f" of their sum over the {samples} samples"
-    often_none = (
-        "a share of Laplace noise is often zero where clients are many: what protects is the sum over all of them, and "
-        f"that no more than {role.secure_sum.trust().conspiring} of the Computes pool what they hold"
-    )
-    return [
-        f"round {record.number} ({record.label}): {plan.statistic.describe()['statistic']}, {plan.dimension} number(s) "
-        f"from each of {samples} sample(s), none larger than {plan.statistic.magnitude:.4g}",
-        f"before they leave, a share of {plan.noise.law(1).law} noise of standard deviation {sigma:.4g} (mechanism "
-        f"{plan.mechanism.describe()['mechanism']}) is added to every number{together}; one sample's "
-        f"numbers have a mean square of {float(np.mean(np.square(vectors))):.4g} beside {sigma**2:.4g} of the noise",
-        f"the result is split into {_shares(role.secure_sum)}, any {role.secure_sum.trust().conspiring} of which "
-        f"together tell nothing: {_sizes(role.secure_sum, plan.dimension)}, sealed with {role.keys[0].suite}",
-        *([] if plan.noise.law(1).shape is None else [often_none]),
-        "the columns themselves are not sent, in no form",
-        *([] if plan.mechanism.reservation is None else [plan.mechanism.reservation]),
-    ]
-
-
-def _shares(scheme: SecureSum) -> str:
-    """How many shares there are, and for whom where that is not everybody."""
-    count = len(scheme.shard(np.zeros(1, dtype=np.uint64), "nobody", Randomness.system()))
-    if count == scheme.computes:
-        return f"{count} shares"
-    return f"{count} shares for {count} of the {scheme.computes} Computes, drawn by lot when all clients were invited"
-
-
-def _sizes(scheme: SecureSum, dimension: int) -> str:
-    """How many bytes go to each Compute, from the shares of a vector of zeros."""
-    shares = scheme.shard(np.zeros(dimension, dtype=np.uint64), "nobody", Randomness.system())
-    sizes = Counter(len(share.body) for share in shares)
-    most = max(sizes, key=lambda size: sizes[size])
-    others = [size for size in sizes.elements() if size != most]
-    if not others:
-        return f"{most} bytes to each Compute"
-    if len(others) == 1:
-        return f"{others[0]} bytes to one Compute, {most} to each other one"
-    return f"at most {max(sizes)} bytes to each Compute"
