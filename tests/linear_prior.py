@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import expm
 
+from hubbub.analyses.linear.residuals import residual_laws
 from hubbub.analyses.linear.sampler.state import Sums
 from hubbub.analyses.linear.sampler.target import Target
 from hubbub.analyses.linear.tuning import TUNING
@@ -43,9 +44,20 @@ def drawn_sums(rng: np.random.Generator, target: Target) -> tuple[Floats, float,
             return S, level, float(spread)
 
 
+def drawn_counts(rng: np.random.Generator, deviation: float, n: int, noise: float) -> Floats:
+    """Noisy counts of residuals of this deviation that follow one of the laws, all of them equally likely."""
+    shares = residual_laws().at(np.array([deviation]))
+    shares = shares[rng.integers(len(shares)), 0]
+    variance = (noise / n) ** 2 + shares * (1 - shares) / n + TUNING.residual_shape**2
+    return n * (shares + np.sqrt(variance) * rng.standard_normal(shares.size))
+
+
 def drawn_hyper(rng: np.random.Generator, target: Target, level: float) -> Floats:
-    """Logarithm of n V, and logits of two uniform shares."""
-    return np.array([level + target.doubt[-1] * rng.standard_normal(), rng.logistic(), rng.logistic()])
+    """Logarithm of n V, and logits of two shares: of a beta law of one shape, and uniform."""
+    explained = rng.beta(TUNING.explained_shape, TUNING.explained_shape)
+    explained = np.clip(explained, 1e-12, 1 - 1e-12)
+    logit = np.log(explained / (1 - explained))
+    return np.array([level + target.doubt[-1] * rng.standard_normal(), logit, rng.logistic()])
 
 
 def drawn_parameters(rng: np.random.Generator, target: Target) -> tuple[Floats, Floats, float, int]:

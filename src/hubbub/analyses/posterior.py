@@ -70,18 +70,28 @@ class LinearPosterior:
     """(chains, k, d + 2): draws of the same posterior with the sampler's chains kept apart."""
     diagnostics: Diagnostics | None = None
     """Of the chains: coefficients, intercept, residual deviation."""
+    on_rows: Floats | None = None
+    """(k, d + 1): for each draw the coefficients and intercept that predict for a row (`sampler/on_rows.py`)."""
+    rows_covariance: Floats | None = None
+    """(d + 1, d + 1): their covariance, where it is not that of the coefficients."""
 
     @classmethod
-    def of_draws(cls, draws: Floats, chains: Floats | None = None, centre: Floats | None = None) -> LinearPosterior:
+    def of_draws(
+        cls,
+        draws: Floats,
+        chains: Floats | None = None,
+        centre: Floats | None = None,
+        on_rows: Floats | None = None,
+    ) -> LinearPosterior:
         """From equally weighted draws; `chains` tell how far they can be relied on.
 
         `centre` is what to take for the mean where tails are so heavy that a mean of draws would say little.
         """
         centre = draws[:, :-1].mean(axis=0) if centre is None else centre
-        away = draws[:, :-1] - centre
-        joint = NormalPosterior(centre, away.T @ away / len(away))
         found = None if chains is None else diagnose(np.dstack([chains[..., :-1], np.sqrt(chains[..., -1])]))
-        return cls(joint, float(draws[:, -1].mean()), draws, chains, found)
+        joint = NormalPosterior(centre, _around(draws[:, :-1], centre))
+        rows_covariance = None if on_rows is None else _around(on_rows, centre)
+        return cls(joint, float(draws[:, -1].mean()), draws, chains, found, on_rows, rows_covariance)
 
     @classmethod
     def without_intercept(cls, coefficients: NormalPosterior, residual_variance: float) -> LinearPosterior:
@@ -134,14 +144,21 @@ class LinearPosterior:
 
     def predict(self, X: Floats) -> tuple[Floats, Floats]:
         """Posterior predictive mean and standard deviation of y."""
-        return self.joint.predict(np.hstack([X, np.ones((len(X), 1))]), 1 / self.residual_variance)
+        covariance = self.joint.covariance if self.rows_covariance is None else self.rows_covariance
+        joint = NormalPosterior(self.joint.mean, covariance)
+        return joint.predict(np.hstack([X, np.ones((len(X), 1))]), 1 / self.residual_variance)
 
     def predictive(self, X: Floats, size: int = 1000, seed: int | None = None) -> Floats:
         """(size, n) draws of y for these rows."""
         rng = np.random.default_rng(seed)
-        draws = self.sample_all(size, int(rng.integers(2**32)))
-        noise = np.sqrt(draws[:, -1:]) * rng.standard_normal((size, len(X)))
-        return np.asarray(draws[:, :-2] @ X.T + draws[:, -2:-1] + noise)
+        if self.draws is None or self.on_rows is None:
+            drawn = self.sample_all(size, int(rng.integers(2**32)))
+            joint, variance = drawn[:, :-1], drawn[:, -1:]
+        else:
+            chosen = rng.integers(len(self.draws), size=size)
+            joint, variance = self.on_rows[chosen], self.draws[chosen, -1:]
+        noise = np.sqrt(variance) * rng.standard_normal((size, len(X)))
+        return np.asarray(joint[:, :-1] @ X.T + joint[:, -1:] + noise)
 
     def predictive_interval(self, X: Floats, level: float = 0.9) -> Floats:
         """(n, 2) central intervals that hold y with this probability; the same ones at every call."""
@@ -156,6 +173,12 @@ class LinearPosterior:
             part = slice(first, first + _ROWS)
             found[part] = np.quantile(self.predictive(X[part], 2000, seed=0), [tail, 1 - tail], axis=0).T
         return found
+
+
+def _around(draws: Floats, centre: Floats) -> Floats:
+    """Covariance of draws around what is taken for their mean."""
+    away = draws - centre
+    return np.asarray(away.T @ away / len(away))
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from hubbub.statistics import Box
 @pytest.mark.parametrize(("n", "d", "epsilon"), [(1000, 4, 1.0), (3000, 10, 1.0), (10_000, 2, 3.0)])
 def test_widths_are_about_those_of_simulated_fits(n: int, d: int, epsilon: float):
     widths = []
-    for seed in range(4):
+    for seed in range(8):
         rng = np.random.default_rng([n, seed])
         X = rng.standard_normal((n, d))
         y = X @ rng.choice([-1, 1], d) / np.sqrt(d) + rng.standard_normal(n)

@@ -7,7 +7,8 @@ from dataclasses import fields, replace
 
 import numpy as np
 import pytest
-from scipy.stats import kstest
+from scipy.special import expit, logit
+from scipy.stats import beta, kstest
 
 from hubbub.analyses.linear.columns import Columns
 from hubbub.analyses.linear.released import Released, SecondLook
@@ -22,9 +23,10 @@ from hubbub.analyses.linear.sampler.sums import move_sums
 from hubbub.analyses.linear.sampler.target import Prior, Target, without_level
 from hubbub.analyses.linear.sampler.together import move_level_and_sums, move_spread_and_sums
 from hubbub.analyses.linear.sampler.variances import move_variances
+from hubbub.analyses.linear.tuning import TUNING
 from hubbub.arrays import Floats
 from hubbub.statistics import Ball, Gram
-from linear_prior import drawn_hyper, drawn_sums, symmetric
+from linear_prior import drawn_counts, drawn_hyper, drawn_sums, symmetric
 
 Kernel = Callable[[np.random.Generator, State, Target], tuple[State, Info]]
 MOVES: dict[Kernel, set[str]] = {
@@ -82,32 +84,37 @@ def test_info_counts_the_walkers_that_moved(kernel: Kernel):
 
 
 def test_explained_share_and_power_follow_their_prior_where_nothing_is_seen():
-    """With a flat likelihood both stay uniform, started from uniform draws. False alarm 2e-4."""
+    """With a flat likelihood both stay as they are, started from draws of it. False alarm 2e-4."""
     rng, law = np.random.default_rng(3), target()
     law.q_noise, law.square_noise = 1e30, 1e30  # nothing is seen of q and squares
     state = start(rng, law, 2000)
     size = state.level + law.doubt[-1] * rng.standard_normal(2000)
-    hyper = np.column_stack([size, rng.logistic(size=(2000, 2))])
+    shape = TUNING.explained_shape
+    hyper = np.column_stack([size, logit(rng.beta(shape, shape, 2000)), rng.logistic(size=2000)])
     likelihood = law.log_likelihood(state.sums, hyper, state.model, FIXED)
     state = replace(state, hyper=hyper, likelihood=likelihood)
     for _ in range(10):
         state, _ = move_explained(rng, state, law)
     assert not np.array_equal(state.hyper, hyper)
-    for shares in state.hyper[:, 1:].T:
-        assert kstest(1 / (1 + np.exp(-shares)), "uniform").pvalue > 1e-4
+    explained, power = expit(state.hyper[:, 1:]).T
+    assert kstest(explained, beta(shape, shape).cdf).pvalue > 1e-4
+    assert kstest(power, "uniform").pvalue > 1e-4
 
 
 NOISE, LAST_NOISE, WEIGHT = 12.0, 9.0, 1.3
 
 
-def seen(sums: Gram, last: Gram | None, around: Floats, radius: float, shape: float | None, intercept: bool) -> Target:
-    """What two columns' noisy sums tell, those of the last round beside them or alone."""
+def seen(
+    sums: Gram, last: Gram | None, around: Floats, radius: float, shape: float | None, intercept: bool,
+    counts: Floats | None = None,
+) -> Target:  # fmt: skip
+    """What two columns' noisy sums tell, those of the last round beside them (with its counts) or alone."""
     p = len(around)
     columns = Columns(*(np.full(p + 1 - int(intercept), value) for value in (0.0, 1.0, 0.5)))
     data = Released(sums, 300, NOISE, Ball(radius, p, y=1e6, weight=WEIGHT), columns, intercept, shape)
     if last is not None:
-        counts = np.zeros(len(EDGES) + 1)
-        data = replace(data, second=SecondLook(last, LAST_NOISE, around, 1.0, counts, 1.0, left=1.0))
+        counts = np.zeros(len(EDGES) + 1) if counts is None else counts
+        data = replace(data, second=SecondLook(last, LAST_NOISE, around, 1.0, counts, LAST_NOISE, left=1.0))
     return Target(data, Prior(), None)
 
 
@@ -121,8 +128,8 @@ def drawn_together(
     S, level, spread = drawn_sums(rng, empty)
     hyper = drawn_hyper(rng, empty, level)[None]
     (s2,), (T,) = empty.variances(Sums.of(S[None]), hyper, np.zeros(1, int))
-    beta = np.linalg.cholesky(T) @ rng.standard_normal(p)
-    q = S @ beta + np.sqrt(s2) * np.linalg.cholesky(S) @ rng.standard_normal(p)
+    coefficients = np.linalg.cholesky(T) @ rng.standard_normal(p)
+    q = S @ coefficients + np.sqrt(s2) * np.linalg.cholesky(S) @ rng.standard_normal(p)
     variances = FIXED
     if shape is not None:
         loud = np.triu(rng.gamma(shape, 1 / shape, (p, p)))
@@ -139,12 +146,13 @@ def drawn_together(
     law = seen(first, last, around, radius, shape, intercept)
     sums = Sums.of(S[None])
     parts = law.parts(sums, hyper, np.zeros(1, int), variances)
-    square = float((parts.square - parts.gap + np.sqrt(parts.width) * rng.standard_t(4))[0])
+    center, counts = float((parts.square - parts.gap)[0]), None
     if last is None:
-        first = first._replace(yy=square)
+        first = first._replace(yy=center + float(np.sqrt(parts.width[0]) * rng.standard_t(4)))
     else:
-        last = last._replace(yy=square)
-    law = seen(first, last, around, radius, shape, intercept)
+        shortening = np.clip(S[0, 0] / law.n if intercept else 1.0, TUNING.least_shortening, 1.0)
+        counts = drawn_counts(rng, np.sqrt(center / law.n / shortening), law.n, LAST_NOISE)
+    law = seen(first, last, around, radius, shape, intercept, counts)
     values, axes = np.linalg.eigh(law.axes.T @ S @ law.axes)
     log_S = (axes * np.log(values)) @ axes.T
     likelihood = law.log_likelihood(sums, hyper, np.zeros(1, int), variances)

@@ -12,14 +12,13 @@ from hubbub.analyses.linear.columns import Columns
 from hubbub.analyses.linear.noise_aware import Prior, _centre, sample_posterior
 from hubbub.analyses.linear.pilot import pilot
 from hubbub.analyses.linear.released import Released, SecondLook, clipped_target
-from hubbub.analyses.linear.residuals import EDGES
 from hubbub.analyses.linear.sampler.chains import Effort, sweep, walk
 from hubbub.analyses.linear.sampler.draw import Draw
 from hubbub.analyses.linear.sampler.start import start
 from hubbub.analyses.linear.sampler.target import Target
 from hubbub.arrays import Floats
 from hubbub.statistics import Ball, Gram
-from linear_prior import drawn_parameters, symmetric
+from linear_prior import drawn_counts, drawn_parameters, symmetric
 
 
 def released(S, q, yy, n: int, noise: float, weight: float, radius: float, *, intercept: bool = False, y: float = 1e6,
@@ -71,14 +70,16 @@ def simulate(
 
 
 def looked_again(rng: np.random.Generator, data: Released, truth: Truth, noise_std: float) -> Released:
-    """With the last round's sums, around what the first ones gave. Nothing is clipped, so counts have no part in them."""
+    """With the last round's sums and counts, around what the first ones gave. Nothing is clipped."""
     look, p = pilot(data), truth.q.size
     xy, square = truth.around(look.around)
     noise = noise_of(rng, noise_std, data.ball.weight, p, data.shape)
     assert noise.yy is not None
     sums = Gram(truth.S + noise.xx, xy / look.unit + noise.xy, square / look.unit**2 + noise.yy)
-    counts = np.zeros(len(EDGES) + 1)
-    return replace(data, second=SecondLook(sums, noise_std, look.around, look.unit, counts, 1.0, left=1.0))
+    loud = 10.0
+    deviation = np.sqrt(square / data.n / float(data.shortening(truth.S[None])[0])) / look.unit
+    counts = drawn_counts(rng, deviation, data.n, loud)
+    return replace(data, second=SecondLook(sums, noise_std, look.around, look.unit, counts, loud, left=1.0))
 
 
 def weighted_draws(data: Released, draws: int, seed: int) -> tuple[Draw, Floats]:
@@ -252,12 +253,10 @@ def test_any_prior_that_can_be_given_gives_a_posterior(scale: float, rng: np.ran
 
 def test_the_centre_has_the_least_expected_error_of_predictions(rng: np.random.Generator):
     """Over draws of coefficients and sums together; no step away from it is better."""
-    where = released(np.eye(3), np.zeros(3), 1.0, 100, 1.0, 1.0, 2.0, intercept=True)
     S = np.stack([each @ each.T for each in rng.standard_normal((200, 3, 5))])
     draws = Draw(rng.standard_normal((200, 3)), np.ones(200), S, np.zeros(200))
     weights = rng.dirichlet(np.ones(200))
-    (slope, other), intercept = np.split(_centre(draws, weights, where), [2])
-    centre = np.array([intercept[0], slope, other])  # in standard units the constant comes first
+    centre = _centre(draws, weights, np.einsum("k,kij->ij", weights, S))
 
     def error(b: Floats) -> float:
         away = draws.beta - b
@@ -267,10 +266,9 @@ def test_the_centre_has_the_least_expected_error_of_predictions(rng: np.random.G
 
 
 def test_a_draw_that_says_nothing_of_an_axis_does_not_move_the_centre_along_it():
-    where = released(np.eye(2), np.zeros(2), 1.0, 100, 1.0, 1.0, 2.0)
     S = np.tile(np.eye(2), (1000, 1, 1))
     beta = np.tile([1.0, 0.0], (1000, 1))
     S[0, 1, 1], beta[0, 1] = 1e-6, 1e4  # flat along the second axis
-    centre = _centre(Draw(beta, np.ones(1000), S, np.zeros(1000)), np.full(1000, 1e-3), where)
-    np.testing.assert_allclose(centre, [1.0, 0.0, 0.0], atol=1e-4)
+    centre = _centre(Draw(beta, np.ones(1000), S, np.zeros(1000)), np.full(1000, 1e-3), S.mean(axis=0))
+    np.testing.assert_allclose(centre, [1.0, 0.0], atol=1e-4)
     assert beta.mean(axis=0)[1] == 10

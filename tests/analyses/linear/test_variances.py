@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.special import logit
 
 from hubbub import Budget, LocalEngine, PrivateLinearRegression
 from hubbub.analyses.linear.columns import Columns
@@ -108,7 +109,8 @@ def from_the_prior(data: Released, draws: int) -> tuple[Floats, Floats, Floats]:
     level = np.log(target.most) + np.log(TUNING.least_level) * rng.uniform(size=draws)
     S = np.exp(level + target.doubt[0] * rng.standard_normal(draws))
     size = level + target.doubt[1] * rng.standard_normal(draws)
-    hyper = np.column_stack([size, rng.logistic(size=(draws, 2))])
+    shape = TUNING.explained_shape
+    hyper = np.column_stack([size, logit(rng.beta(shape, shape, draws)), rng.logistic(size=draws)])
     sums = Sums(S[:, None, None], S[:, None], np.ones((draws, 1, 1)))
     s2, T = target.variances(sums, hyper, np.zeros(draws, dtype=np.intp))
     beta = np.sqrt(T[:, 0, 0]) * rng.standard_normal(draws)

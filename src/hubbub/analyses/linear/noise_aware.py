@@ -32,6 +32,7 @@ from hubbub.analyses.linear.released import Released
 from hubbub.analyses.linear.sampler.chains import Effort, Walked, walks
 from hubbub.analyses.linear.sampler.diagnostics import diagnose
 from hubbub.analyses.linear.sampler.draw import Draw
+from hubbub.analyses.linear.sampler.on_rows import on_rows
 from hubbub.analyses.linear.sampler.target import Prior, Target
 from hubbub.arrays import Floats
 from hubbub.progress import watched
@@ -54,6 +55,8 @@ class Draws:
     """(chains, k, d + 2): the same posterior, drawn chain by chain, in the order in which walkers went."""
     centre: Floats | None = None
     """(d + 1,) coefficients and intercept that predict best over all draws (`_centre`)."""
+    on_rows: Floats | None = None
+    """(k, d + 1) coefficients and intercept of the draws, as they predict for a row (`sampler/on_rows.py`)."""
 
 
 def sample_posterior(
@@ -78,38 +81,45 @@ def sample_posterior(
         for walked in walks(rng, target, effort, effort.attempts(draws), advance):
             weights = np.exp(walked.draws.log_weight - walked.draws.log_weight.max())
             weights /= weights.sum()
-            chains = _chains(rng, walked, weights, released)
+            chains = _chains(walked, weights, released)
             if not diagnose(chains).bad.any():
                 break
-    chosen = rng.choice(weights.size, draws, p=weights)
-    found = _in_data_units(rng, walked.draws.taken(chosen), released)
+    mean_S = np.einsum("k,kij->ij", weights, walked.draws.S)
+    centre = _centre(walked.draws, weights, mean_S)
+    taken = walked.draws.taken(rng.choice(weights.size, draws, p=weights))
+    found = _in_data_units(taken, released)
     effective = float(1 / np.sum(weights**2) / weights.size)
-    return Draws(*found, effective, walked.probabilities, chains, _centre(walked.draws, weights, released))
+    moved = on_rows(taken.beta, taken.S, mean_S, centre)
+    return Draws(
+        *found, effective, walked.probabilities, chains,
+        _joint(centre[None], released)[0], _joint(moved, released),
+    )  # fmt: skip
 
 
-def _centre(draws: Draw, weights: Floats, released: Released) -> Floats:
-    """Coefficients and intercept with the least expected squared error of predictions: E[S]^-1 E[S beta].
+def _joint(beta: Floats, released: Released) -> Floats:
+    """Coefficients, and last the intercept, in the units of the data."""
+    return np.column_stack(released.original(beta))
+
+
+def _centre(draws: Draw, weights: Floats, mean_S: Floats) -> Floats:
+    """Standardised coefficients with the least expected squared error of predictions: E[S]^-1 E[S beta].
 
     A draw whose S is nearly flat along some axis has coefficients along it that may be anything, and says itself that
     hardly any row lies there. In a plain mean one such draw in a thousand outweighs all others; here its S weighs it.
     """
-    S = np.einsum("k,kij->ij", weights, draws.S)
     q = np.einsum("k,kij,kj->i", weights, draws.S, draws.beta)
-    coefficients, intercept = released.original(np.linalg.lstsq(S, q)[0][None])
-    return np.append(coefficients[0], intercept[0])
+    return np.asarray(np.linalg.lstsq(mean_S, q)[0])
 
 
-def _chains(rng: np.random.Generator, walked: Walked, weights: Floats, released: Released) -> Floats:
+def _chains(walked: Walked, weights: Floats, released: Released) -> Floats:
     """(chains, k, d + 2): coefficients, intercept and residual variance, in the order in which walkers went."""
     rows = walked.chains(weights)
-    again = _in_data_units(rng, walked.draws.taken(rows.ravel()), released)
+    again = _in_data_units(walked.draws.taken(rows.ravel()), released)
     return np.column_stack(again).reshape(*rows.shape, -1)
 
 
-def _in_data_units(rng: np.random.Generator, draw: Draw, released: Released) -> tuple[Floats, Floats, Floats]:
+def _in_data_units(draw: Draw, released: Released) -> tuple[Floats, Floats, Floats]:
     """Coefficients, intercept and residual variance."""
     coefficients, intercept = released.original(draw.beta)
     whole = draw.residual_variance / released.shortening(draw.S)
-    if (law := released.residuals) is not None:
-        whole = released.unexplained(law.drawn(rng, len(whole)), draw.beta, draw.S)
     return coefficients, intercept, whole * released.columns.scale[-1] ** 2

@@ -68,7 +68,7 @@ class RegressionRelease:
             return LinearPosterior(quick.coefficients, quick.residual_variance)
         found = sample_posterior(self.released, prior, draws=draws, seed=seed)
         drawn = np.column_stack([found.coefficients, found.intercept, found.residual_variance])
-        posterior = LinearPosterior.of_draws(drawn, found.chains, found.centre)
+        posterior = LinearPosterior.of_draws(drawn, found.chains, found.centre, found.on_rows)
         caution = sampling_caution(posterior, self.names, draws)
         if caution is not None:
             warnings.warn(caution, UntrustworthyWarning, stacklevel=2)

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from hubbub.analyses.linear.columns import Columns
-from hubbub.analyses.linear.residuals import ResidualShape, residual_shape
+from hubbub.analyses.linear.residuals import ResidualShape
 from hubbub.analyses.linear.tuning import TUNING
 from hubbub.arrays import Floats
 from hubbub.statistics import Ball, Gram
@@ -76,6 +76,8 @@ class Evidence:
     noise_std: float
     shape: float | None
     looks: tuple[Look, ...]
+    blurred: bool = False
+    """True where it is taken for noisier than it is."""
 
     @property
     def around(self) -> Floats:
@@ -157,7 +159,7 @@ class Released:
             replace(look, xy_noise=look.xy_noise * factor, square_noise=look.square_noise * factor)
             for look in found.looks
         )
-        return replace(found, noise_std=least, looks=looks)
+        return replace(found, noise_std=least, looks=looks, blurred=True)
 
     def _look(self, sums: Gram, noise: float, around: Floats, unit: float, left: float, growth: float) -> Look:
         assert sums.yy is not None
@@ -173,7 +175,7 @@ class Released:
         second = self.second
         if second is None or second.left_out:
             return None
-        return residual_shape(second.counts, self.n, second.counts_noise)
+        return ResidualShape(second.counts, self.n, second.counts_noise)
 
     @property
     def left_of_residuals(self) -> float:

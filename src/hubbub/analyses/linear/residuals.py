@@ -6,8 +6,9 @@ need no guess of what clipping took away.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -17,65 +18,95 @@ from hubbub.arrays import Floats
 
 EDGES = (0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0, 6.0)
 """Of the bins, in units of what the residuals' deviation is thought to be."""
-TAILS = (2.5, 4.0, 8.0, 200.0)
-"""Degrees of freedom of the t laws that residuals may have: from heavy tails to normal ones."""
 HALF_NORMAL = 1.6448536269514722  # deviations within which a normal residual lies with probability 0.9
+_STEP = 0.05
+_WIDTHS = np.exp(np.arange(-60, 61) * _STEP)
 
 
 @dataclass(frozen=True)
 class ResidualShape:
-    """The residuals' law, as far as counts tell, in units of the edges."""
+    """What noisy counts tell of the residuals' law, in units of the edges.
 
-    deviations: Floats
-    """Of each law that was weighed: that of the normal law with the same central 90 % interval."""
-    weights: Floats
-    """How likely each law is."""
-    edges: Floats
-    below: Floats
-    """Share of residuals that are closer to zero than each edge."""
+    A law's deviation is here that of the normal law with the same central 90 %.
+    """
+
+    counts: Floats
+    n: int
+    noise_std: float
+
+    def log_likelihood(self, deviation: Floats) -> Floats:
+        """Of the counts, for residuals of these deviations and any of the laws; up to a constant."""
+        each = self._log_likelihoods(residual_laws().at(np.ravel(deviation)))
+        return np.asarray(np.logaddexp.reduce(each, axis=0)).reshape(np.shape(deviation))
 
     @property
     def deviation(self) -> float:
-        """The likely one."""
-        return float(np.exp(self.weights @ np.log(self.deviations)))
-
-    def drawn(self, rng: np.random.Generator, size: int) -> Floats:
-        """Draws of it."""
-        return np.asarray(rng.choice(self.deviations, size, p=self.weights))
+        """The likely one, where nothing else is known than that the unit is about right."""
+        return float(np.exp(np.sum(self._weights * np.log(residual_laws().deviations))))
 
     def within(self, distance: float) -> float:
-        """Share of residuals that are closer to zero than this."""
-        return float(np.interp(distance, np.append(0.0, self.edges), np.append(0.0, self.below)))
+        """Share of residuals that are closer to zero than this, likewise."""
+        below = np.cumsum(np.einsum("lw,lwb->b", self._weights, residual_laws().shares))
+        return float(np.interp(distance, (0.0, *EDGES), (0.0, *below[:-1])))
+
+    @cached_property
+    def _weights(self) -> Floats:
+        """(laws, widths)."""
+        laws = residual_laws()
+        log = self._log_likelihoods(laws.shares) - 0.5 * (np.log(laws.deviations) / TUNING.residual_doubt) ** 2
+        weights = np.exp(log - log.max())
+        return np.asarray(weights / weights.sum())
+
+    def _log_likelihoods(self, shares: Floats) -> Floats:
+        """Of the counts, given the expected share of each bin (in the last axis)."""
+        variance = (self.noise_std / self.n) ** 2 + shares * (1 - shares) / self.n + TUNING.residual_shape**2
+        gap = self.counts / self.n - shares
+        return np.asarray(-0.5 * np.sum(gap**2 / variance + np.log(variance), axis=-1))
 
 
-def residual_shape(counts: Floats, n: int, noise_std: float) -> ResidualShape:
-    """Weigh t laws of many widths and tails by the counts, the noise in them being known."""
-    laws = _laws()
-    variance = (noise_std / n) ** 2 + laws.shares * (1 - laws.shares) / n + TUNING.residual_shape**2
-    gap = counts / n - laws.shares
-    log = -0.5 * np.sum(gap**2 / variance + np.log(variance), axis=1)
-    log -= 0.5 * (laws.log_width / TUNING.residual_doubt) ** 2
-    weights = np.exp(log - log.max())
-    weights /= weights.sum()
-    return ResidualShape(laws.central / HALF_NORMAL, weights, np.asarray(EDGES), np.cumsum(weights @ laws.shares)[:-1])
+class ResidualLaws(NamedTuple):
+    """What residuals may follow."""
 
-
-class _Laws(NamedTuple):
+    deviations: Floats
+    """(laws, widths)."""
     shares: Floats
-    """(laws, bins)."""
-    central: Floats
-    """Where the central 90 % end."""
-    log_width: Floats
+    """(laws, widths, bins)."""
+
+    def at(self, deviation: Floats) -> Floats:
+        """(laws, k, bins): the shares where residuals have these deviations."""
+        place = (np.log(np.maximum(deviation, 1e-300)) - np.log(self.deviations[:, :1])) / _STEP
+        place = np.clip(np.nan_to_num(place), 0.0, _WIDTHS.size - 1.001)
+        below, law = place.astype(np.intp), np.arange(len(place))[:, None]
+        above = (place - below)[..., None]
+        return np.asarray((1 - above) * self.shares[law, below] + above * self.shares[law, below + 1])
 
 
 @lru_cache(maxsize=1)
-def _laws() -> _Laws:
-    from scipy.stats import t
+def residual_laws() -> ResidualLaws:
+    """Every law in many widths."""
+    from scipy.optimize import brentq
 
-    widths = np.exp(np.linspace(-1.6, 1.6, 65))
-    shares, central = [], []
-    for tail in TAILS:
-        inside = 2 * t.cdf(np.asarray(EDGES) / widths[:, None], tail) - 1
+    deviations, shares = [], []
+    for within in _within():
+        end = brentq(lambda x, within=within: float(within(x)) - 0.9, 0.0, 100.0)
+        inside = within(np.asarray(EDGES) / _WIDTHS[:, None])
         shares.append(np.diff(inside, axis=1, prepend=0.0, append=1.0))
-        central.append(widths * t.ppf(0.95, tail))
-    return _Laws(np.vstack(shares), np.concatenate(central), np.tile(np.log(widths), len(TAILS)))
+        deviations.append(_WIDTHS * end / HALF_NORMAL)
+    return ResidualLaws(np.array(deviations), np.array(shares))
+
+
+def _within() -> list[Callable[[Floats | float], Floats]]:
+    """For each law that residuals may have the share of them within a distance from zero.
+
+    t laws, from heavy tails to none; one with a flat top and an abrupt end, as working hours have; and residuals with
+    a flat top of which some part lies four times as far out, as durations and counts have.
+    """
+    from scipy.special import ndtr
+    from scipy.stats import gennorm, t
+
+    tails = [lambda x, tail=tail: 2 * t.cdf(x, tail) - 1 for tail in (2.5, 4.0, 8.0, 200.0)]
+    mixed = [
+        lambda x, far=far: (1 - far) * (2 * gennorm.cdf(x, 4) - 1) + far * (2 * ndtr(np.divide(x, 4)) - 1)
+        for far in (0.05, 0.1, 0.2)
+    ]
+    return [*tails, lambda x: 2 * gennorm.cdf(x, 8) - 1, *mixed]

@@ -60,6 +60,10 @@ def shrinkage_posterior(released: Released) -> ShrinkagePosterior:
     V = np.maximum(values, TUNING.least_eigenvalue * mean_value)
     around = vectors.T @ found.around
     c = vectors.T @ xy + V * around
+    free = np.zeros(d)  # a centre far off makes the intercept large, and no other coefficient
+    if released.intercept:
+        free = vectors[0] * float(vectors[0] @ c) / float(vectors[0] ** 2 @ V)
+        c = c - V * free
     target = max(square, found.looks[-1].square_noise, 1e-12 * n) / n
     t = (PRIOR_WIDTHS * max(released.mean_square, target) * n / mean_value)[:, None]
     away = np.minimum(d * t, _lacking(released))
@@ -70,7 +74,7 @@ def shrinkage_posterior(released: Released) -> ShrinkagePosterior:
         evidence = -0.5 * np.sum(np.log(total) + c**2 / total, axis=1)
         weights = np.exp(evidence - evidence.max())
         weights /= weights.sum()
-        means, variances = V * t / total * c, t * noise / total
+        means, variances = free + V * t / total * c, t * noise / total
         mean = weights @ means
         explained = np.sum(V * (mean - around) ** 2) / n
         residual = float(np.clip(target - explained, TUNING.least_residual * target, target))

@@ -74,6 +74,8 @@ class StoredModel:
             "mean": self.posterior.joint.mean.tolist(), "covariance": self.posterior.joint.covariance.tolist(),
             "residual_variance": self.posterior.residual_variance, "privacy": self.privacy,
         }  # fmt: skip
+        if self.posterior.rows_covariance is not None:
+            content["rows_covariance"] = self.posterior.rows_covariance.tolist()
         path.write_text(json.dumps(content, indent=1) + "\n")
 
     @classmethod
@@ -90,10 +92,15 @@ class StoredModel:
             residual = float(content["residual_variance"])
             if not (np.isfinite(joint.mean).all() and 0 < residual < np.inf):
                 raise ValueError
-            least = -1e-9 * float(np.trace(joint.covariance))
-            if not np.linalg.eigvalsh(joint.covariance).min() >= least:  # so that NaN is refused too
+            of_rows = content.get("rows_covariance")
+            rows = None if of_rows is None else np.array(of_rows, float)
+            for covariance in (joint.covariance, *([] if rows is None else [rows])):
+                least = -1e-9 * float(np.trace(covariance))
+                if not np.linalg.eigvalsh(covariance).min() >= least:  # so that NaN is refused too
+                    raise ValueError
+            if rows is not None and rows.shape != (size, size):
                 raise ValueError
-            posterior = LinearPosterior(joint, residual)
+            posterior = LinearPosterior(joint, residual, rows_covariance=rows)
             return cls(list(content["names"]), str(content["target"]), posterior, {**content["privacy"]})
         except OSError as error:
             raise InvalidInput(f"model must be readable, got model={path}: {error.strerror}; check the path") from None

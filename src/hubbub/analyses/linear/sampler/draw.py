@@ -49,7 +49,10 @@ def draw(rng: np.random.Generator, state: State, target: Target) -> Draw:
     along = np.einsum("cij,kci->kcj", sums.axes, drawn)
     center = np.sum(along**2 / sums.values, axis=-1) + target.dof * s2
     width = 2 * target.dof * s2**2 + target.square_noise * state.variances.yy
-    log = -0.5 * np.log(width) - 0.5 * (parts.square - center) ** 2 / width - parts.of_square
+    if target.law is None:
+        log = -0.5 * np.log(width) - 0.5 * (parts.square - center) ** 2 / width - parts.of_square
+    else:
+        log = target.log_counts(sums.S, center) - parts.of_square
     reached = np.cumsum(np.exp(log - log.max(axis=0)), axis=0)
     kept = np.minimum((reached < rng.uniform(size=state.walkers) * reached[-1]).sum(axis=0), tries - 1)
     q = drawn[kept, rows]

@@ -65,6 +65,9 @@ class Target:
         self.eye = np.eye(self.p)
         self.S, self.noise, self.looks, self.around = seen.xx, seen.noise_std, seen.looks, seen.around
         self.values, self.axes = np.linalg.eigh(self.S)
+        # counts tell more of residuals than their squares do, but are not to be blurred
+        self.law, self._shortening = None if seen.blurred else released.residuals, released.shortening
+        self._unit = 1.0 if released.second is None else released.second.unit
         precisions = np.array([look.xy_noise**-2.0 for look in self.looks])
         self.q_noise, self.q_weights = 1 / precisions.sum(), precisions / precisions.sum()
         squares = np.array([look.square_noise**-2.0 for look in self.looks])
@@ -117,7 +120,7 @@ class Target:
             variances = np.concatenate([np.zeros(self.first), self.scale])
             T = np.where(inside, variances, 0.0)[:, :, None] * self.eye
         if self.first:
-            T[:, 0, 0] = V * self.n / S[:, 0, 0]
+            T[:, 0, 0] = TUNING.off_centre**2 + V * self.n / S[:, 0, 0]
         return (1 - R2) * V, T
 
     def parts(self, sums: Sums, hyper: Floats, model: NDArray[np.intp], variances: Variances) -> Parts:
@@ -146,7 +149,7 @@ class Target:
             + noise
         )
         square = self._square(S, mean)
-        of_square = log_stand_in(square - center, width)
+        of_square = log_stand_in(square - center, width) if self.law is None else self.log_counts(S, center)
         log = apart - log_det - 0.5 * np.sum(gap * a, axis=-1) + of_square
         return Parts(log, of_square, q, mean, covariance, s2, T, square, square - center, width)
 
@@ -173,6 +176,12 @@ class Target:
                 total += weight * (look.square - 2 * q @ step - np.einsum("i,cij,j->c", step, S, step))
         return total
 
+    def log_counts(self, S: Floats, squares: Floats) -> Floats:
+        """Of the counts of residuals around the last look's coefficients, whose squares add up to this."""
+        assert self.law is not None
+        whole = squares / (self.n * np.clip(self._shortening(S), TUNING.least_shortening, 1.0))
+        return self.law.log_likelihood(np.sqrt(whole) / self._unit)
+
     def log_likelihood(self, sums: Sums, hyper: Floats, model: NDArray[np.intp], variances: Variances) -> Floats:
         """Of the noisy q and squares; minus infinity where S is not possible."""
         S = sums.S
@@ -191,10 +200,11 @@ class Target:
         return np.where(np.isnan(found), -np.inf, found)
 
     def log_prior(self, hyper: Floats, level: Floats) -> Floats:
-        """Of (log n V, logit R2, logit of the power): both shares are uniform."""
+        """Of (log n V, logit R2, logit of the power): R2 has a beta law of one shape, and the power is uniform."""
         shares = hyper[:, 1:]
         logistic = np.logaddexp(0, -shares) + np.logaddexp(0, shares)
-        return np.asarray(-0.5 * ((hyper[:, 0] - level) / self.doubt[-1]) ** 2 - logistic.sum(axis=1))
+        shares = logistic @ np.array([TUNING.explained_shape, 1.0])
+        return np.asarray(-0.5 * ((hyper[:, 0] - level) / self.doubt[-1]) ** 2 - shares)
 
     def log_density(self, S: Floats, variances: Variances) -> Floats:
         """Of the noisy S: an off-diagonal term has half the variance of a diagonal one, and is summed twice."""
