@@ -1,0 +1,121 @@
+"""What the Newton steps of one study released, and what they say together of the coefficients.
+
+The score of step k around b_k is q_k = sum c e u. At the truth its mean is zero, so around b_k it is about H_k (theta -
+b_k), with H_k the information: the same as X'y of a linear regression around b_k with X'X = H_k, whose errors have the
+covariance sum c^2 v uu'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from hubbub.analyses.glm.tuning import TUNING
+from hubbub.analyses.linear.released import Evidence, Look, Released
+from hubbub.analyses.linear.shrinkage import shrunk_covariance
+from hubbub.arrays import Floats
+from hubbub.protocols import Release
+from hubbub.statistics import NewtonStep
+
+NOT_SEEN = 1e100
+"""The noise of the sum of squares, of which a generalised linear model has none."""
+_PRIOR_VARIANCES = np.logspace(-3, 2, 40)  # of a standardised coefficient
+_LEAST_EIGENVALUE = 0.02  # of the information, of the mean one: the closed form needs an inverse
+
+
+@dataclass(frozen=True)
+class Step:
+    """One Newton step's release, in standard units. Noise is a standard deviation."""
+
+    at: Floats
+    """b, the public state."""
+    score: Floats
+    score_noise: float
+    information: Floats
+    noise: float
+    """Of a diagonal term of the information; others bear it over the square root of two."""
+    variance: float
+    """Trace of the covariance of the score."""
+    most: float
+    """Largest trace that the information of one row can have."""
+
+    @classmethod
+    def of(cls, statistic: NewtonStep, release: Release) -> Step:
+        """What a round released."""
+        sums, noise = statistic.unflatten(release.value), max(release.noise_std, 1e-9 * release.n)
+        return cls(
+            np.array(statistic.state), sums.score, noise / statistic.weight, sums.information, noise, sums.variance,
+            statistic.information,
+        )  # fmt: skip
+
+    @property
+    def ratio(self) -> float:
+        """Variance of the score over the information, by their traces: never above 1, as no row is lengthened."""
+        trace, p = float(np.trace(self.information)), len(self.at)
+        if trace < TUNING.known_ratio * self.noise * np.sqrt(p):
+            return 1.0
+        return float(np.clip(self.variance / trace, TUNING.least_ratio, 1.0))
+
+
+@dataclass(frozen=True)
+class Stepped(Released):
+    """The last step as a noisy regression of known residual variance, with the steps before it as further looks."""
+
+    looks: tuple[Look, ...] = ()
+    ratio: float = 1.0
+    """Residual variance: the covariance of the score is about so many times the information."""
+
+    @cached_property
+    def evidence(self) -> Evidence:
+        """All steps around the last one's state."""
+        return self._cautious(Evidence(self.sums.xx, self.noise_std, self.shape, self.looks))
+
+
+def looks(steps: Sequence[Step]) -> tuple[Look, ...]:
+    """Every step's score, as one of the regression that the last step is.
+
+    Between the states of two steps the score changes by their mean information times the way between them, up to the
+    third order. What that differs by from the last information is added to the earlier score, with its noise; and as
+    its deviation, for the order that is left out.
+    """
+    last, found = steps[-1], []
+    for step in steps:
+        way = step.at - last.at
+        change = 0.5 * (step.information - last.information) @ way
+        left_out = TUNING.curvature * float(np.linalg.norm(change)) / np.sqrt(len(way))
+        of_noise = float(np.linalg.norm(way)) * np.hypot(step.noise, last.noise) / np.sqrt(8)
+        noise = float(np.sqrt(step.score_noise**2 + of_noise**2 + left_out**2))
+        found.append(Look(step.at, step.score + change, noise, 0.0, NOT_SEEN))
+    return tuple(found)
+
+
+def estimate(steps: Sequence[Step], n: int, intercept: float) -> Floats:
+    """Coefficients that a closed form finds: where the next step looks. Six digits, for replays on other machines.
+
+    theta ~ N(0, t I) but for the intercept, whose deviation is given, with the evidence weighing t; information is
+    shrunk by what its noise warrants.
+    """
+    last, seen = steps[-1], looks(steps)
+    S, _ = shrunk_covariance(last.information, last.noise, n)
+    values, axes = np.linalg.eigh(S)
+    S = axes * np.maximum(values, _LEAST_EIGENVALUE * values.mean()) @ axes.T
+    precisions = np.array([look.xy_noise**-2.0 for look in seen])
+    q = np.asarray(sum(w * (look.xy + S @ (look.around - last.at)) for w, look in zip(precisions, seen, strict=True)))
+    q, p = q / precisions.sum() + S @ last.at, len(S)
+    evidence, means = np.empty(len(_PRIOR_VARIANCES)), np.empty((len(_PRIOR_VARIANCES), p))
+    for row, variance in enumerate(_PRIOR_VARIANCES):
+        prior = np.append(intercept**2, np.full(p - 1, variance))
+        covariance = (S * prior) @ S + last.ratio * S + np.eye(p) / precisions.sum()
+        solved = np.linalg.solve(covariance, q)
+        evidence[row] = -0.5 * (np.linalg.slogdet(covariance)[1] + q @ solved)
+        means[row] = prior * (S @ solved)
+    weights = np.exp(evidence - evidence.max())
+    return rounded(weights @ means / weights.sum())
+
+
+def rounded(values: Floats) -> Floats:
+    """Six digits: closed forms differ by less from machine to machine."""
+    return np.array([float(f"{value:.6g}") for value in np.asarray(values).ravel()])

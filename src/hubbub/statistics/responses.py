@@ -1,0 +1,208 @@
+"""What one row tells of a linear predictor: a bounded residual, and how much it is worth.
+
+A response has, at the linear predictor eta that a public state gives a row,
+
+    residual      a function of y and eta with mean zero where eta is the truth
+    most          a bound of its absolute value, whatever y is
+    information   how fast its mean grows with the true linear predictor, there
+    variance      of the residual, there
+
+None of these depends on y but the residual, which is what keeps the estimating equation of a Newton step unbiased: a
+row may be weighted by anything that is made of the other three and of x (Mallows).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.arrays import Floats
+from hubbub.errors import InvalidInput, invalid
+from hubbub.protocols import Description
+from hubbub.statistics.bounds import positive
+
+_FAR = 20.0  # linear predictors beyond it count as this far: e^20 is half a billion
+
+
+class Working(NamedTuple):
+    """One number for each row."""
+
+    residual: Floats
+    most: Floats
+    information: Floats
+    variance: Floats
+
+
+class Response(Protocol):
+    """A law of y given the linear predictor, with a residual that is bounded."""
+
+    name: ClassVar[str]
+    domain: ClassVar[str]
+    """What y may be, for a message to its holder."""
+
+    def inside(self, y: Floats) -> NDArray[np.bool_]:
+        """Which values y can take."""
+        ...
+
+    def working(self, eta: Floats, y: Floats) -> Working:
+        """At these linear predictors."""
+        ...
+
+    def describe(self) -> dict[str, Any]:
+        """Name and numbers, for the study."""
+        ...
+
+
+class _YesNo(Response):
+    domain = "0 or 1 in its last column"
+
+    def inside(self, y: Floats) -> NDArray[np.bool_]:
+        """Zeros and ones."""
+        return np.asarray((y == 0) | (y == 1))
+
+    def describe(self) -> dict[str, Any]:
+        """The name is all there is."""
+        return {"response": self.name}
+
+
+@dataclass(frozen=True)
+class Logit(_YesNo):
+    """y is 1 with probability 1/(1 + e^-eta); the residual is y less that."""
+
+    name: ClassVar[str] = "logit"
+
+    def working(self, eta: Floats, y: Floats) -> Working:
+        """The derivative of the log likelihood, and the Fisher information."""
+        from scipy.special import expit
+
+        eta = np.clip(eta, -_FAR, _FAR)
+        mean, other = expit(eta), expit(-eta)
+        return Working(y - mean, np.maximum(mean, other), mean * other, mean * other)
+
+
+@dataclass(frozen=True)
+class Probit(_YesNo):
+    """y is 1 with probability Phi(eta)."""
+
+    name: ClassVar[str] = "probit"
+
+    def working(self, eta: Floats, y: Floats) -> Working:
+        """The derivative of the log likelihood, and the Fisher information."""
+        from scipy.special import ndtr
+
+        eta = np.clip(eta, -6.0, 6.0)
+        mean, other = ndtr(eta), ndtr(-eta)
+        slope = np.exp(-0.5 * eta**2) / np.sqrt(2 * np.pi) / (mean * other)
+        information = slope**2 * mean * other
+        return Working(slope * (y - mean), slope * np.maximum(mean, other), information, information)
+
+
+class _Counts(Response):
+    domain = "a whole number >= 0 in its last column"
+
+    def inside(self, y: Floats) -> NDArray[np.bool_]:
+        """Whole numbers from zero on."""
+        return np.asarray((y >= 0) & (y == np.floor(y)))
+
+
+@dataclass(frozen=True)
+class Counts(_Counts):
+    """y is Poisson with mean mu = e^eta; the residual is clipped at a band around mu, and its mean taken away.
+
+    With z = (y - mu)/sqrt(mu) it is sqrt(mu) (clip(z, -k, k) - E clip(z, -k, k)), so its mean is exactly zero where eta
+    is the truth (Cantoni and Ronchetti 2001), and no bound of y is needed. k = band sqrt(1 + mu doubt^2): the band is as
+    wide as mu is in doubt, or Newton's method would not find home from afar.
+    """
+
+    name: ClassVar[str] = "counts"
+    band: float = 1.5
+    doubt: float = 0.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "band", positive("band", self.band))
+        if not 0 <= self.doubt <= 10:
+            raise invalid("doubt", "in 0..10", self.doubt, "0.1 is ten percent of the mean")
+
+    def working(self, eta: Floats, y: Floats) -> Working:
+        """The clipped residual, and the derivative of its mean by the true linear predictor."""
+        mean = np.exp(np.clip(eta, -_FAR, _FAR))
+        root, k = np.sqrt(mean), self.band * np.sqrt(1 + mean * self.doubt**2)
+        middle, slope, variance = _clipped_moments(mean, k)
+        residual = root * (np.clip((y - mean) / root, -k, k) - middle)
+        most = root * np.maximum(k - middle, np.minimum(k, root) + middle)
+        return Working(residual, most, mean * slope, mean * variance)
+
+    def describe(self) -> dict[str, Any]:
+        """Name, band and doubt."""
+        return {"response": self.name, "band": self.band, "doubt": self.doubt}
+
+
+@dataclass(frozen=True)
+class LogCounts(_Counts):
+    """A rough first look at counts: log(y + 1/2) less eta, clipped. Its mean is not zero at the truth."""
+
+    name: ClassVar[str] = "log counts"
+    band: float = 1.5
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "band", positive("band", self.band))
+
+    def working(self, eta: Floats, y: Floats) -> Working:
+        """As in a linear regression of log(y + 1/2)."""
+        one = np.ones_like(eta)
+        residual = np.clip(np.log(y + 0.5) - np.clip(eta, -_FAR, _FAR), -self.band, self.band)
+        return Working(residual, self.band * one, one, one)
+
+    def describe(self) -> dict[str, Any]:
+        """Name and band."""
+        return {"response": self.name, "band": self.band}
+
+
+def response_from(description: Description) -> Response:
+    """The response that describes itself so."""
+    found = {
+        "logit": lambda: Logit(),
+        "probit": lambda: Probit(),
+        "counts": lambda: Counts(description["band"], description["doubt"]),
+        "log counts": lambda: LogCounts(description["band"]),
+    }.get(str(description["response"]))
+    if found is None:
+        raise InvalidInput("response must be logit, probit, counts or log counts, got another; update hubbub")
+    return found()
+
+
+def _clipped_moments(mean: Floats, k: Floats) -> tuple[Floats, Floats, Floats]:
+    """Of a Poisson count's z = (y - mean)/sqrt(mean) and c = clip(z, -k, k): E c, E c z and the variance of c.
+
+    Sums over the counts within the band are differences of the distribution function, since
+    y P(y) = mean P(y - 1); and E (y - mean) over the counts above j is mean P(j).
+    """
+    root = np.sqrt(mean)
+    low, high = np.floor(mean - k * root), np.floor(mean + k * root)  # the band holds low + 1 .. high
+    below = [_cumulative(high - shift, mean) - _cumulative(low - shift, mean) for shift in range(3)]
+    first, second = mean * below[1], mean**2 * below[2] + mean * below[1]
+    inner = (first - mean * below[0]) / root
+    square = (second - 2 * mean * first + mean**2 * below[0]) / mean
+    under, over = _cumulative(low, mean), 1 - _cumulative(high, mean)
+    middle = k * (over - under) + inner
+    slope = k * root * (_probability(high, mean) + _probability(low, mean)) + square
+    variance = np.maximum(k**2 * (over + under) + square - middle**2, 0.0)
+    return middle, np.maximum(slope, 0.0), variance
+
+
+def _cumulative(count: Floats, mean: Floats) -> Floats:
+    """P(y <= count); 0 below zero."""
+    from scipy.special import pdtr
+
+    return np.where(count < 0, 0.0, pdtr(np.maximum(count, 0), mean))
+
+
+def _probability(count: Floats, mean: Floats) -> Floats:
+    """P(y = count); 0 below zero."""
+    from scipy.special import gammaln, xlogy
+
+    count, known = np.maximum(count, 0), count >= 0
+    return np.where(known, np.exp(xlogy(count, mean) - mean - gammaln(count + 1)), 0.0)
