@@ -114,7 +114,9 @@ class NewtonStep(Statistic):
         squares = np.square(u).sum(axis=1)
         found = self.response.working((u * np.asarray(self.state)).sum(axis=1), rows[:, -1])
         length = np.maximum(found.most * np.sqrt(squares), self.score)
-        c = np.minimum(self.score / length, self.information / np.maximum(found.information * squares, self.information))
+        c = np.minimum(
+            self.score / length, self.information / np.maximum(found.information * squares, self.information)
+        )
         out = np.empty((rows.shape[0], self.dimension))
         out[:, :p] = u * (self.weight * c * np.clip(found.residual, -found.most, found.most))[:, None]
         v = u * np.sqrt(c * found.information)[:, None]

@@ -113,8 +113,8 @@ class Counts(_Counts):
     """y is Poisson with mean mu = e^eta; the residual is clipped at a band around mu, and its mean taken away.
 
     With z = (y - mu)/sqrt(mu) it is sqrt(mu) (clip(z, -k, k) - E clip(z, -k, k)), so its mean is exactly zero where eta
-    is the truth (Cantoni and Ronchetti 2001), and no bound of y is needed. k = band sqrt(1 + mu doubt^2): the band is as
-    wide as mu is in doubt, or Newton's method would not find home from afar.
+    is the truth (Cantoni and Ronchetti 2001), and no bound of y is needed. k = band sqrt(1 + mu doubt^2): the
+    band is as wide as mu is in doubt, or Newton's method would not find its way from afar.
     """
 
     name: ClassVar[str] = "counts"
@@ -163,15 +163,14 @@ class LogCounts(_Counts):
 
 def response_from(description: Description) -> Response:
     """The response that describes itself so."""
-    found = {
-        "logit": lambda: Logit(),
-        "probit": lambda: Probit(),
-        "counts": lambda: Counts(description["band"], description["doubt"]),
-        "log counts": lambda: LogCounts(description["band"]),
-    }.get(str(description["response"]))
-    if found is None:
-        raise InvalidInput("response must be logit, probit, counts or log counts, got another; update hubbub")
-    return found()
+    name = description["response"]
+    if name == "counts":
+        return Counts(description["band"], description["doubt"])
+    if name == "log counts":
+        return LogCounts(description["band"])
+    if name in ("logit", "probit"):
+        return Logit() if name == "logit" else Probit()
+    raise InvalidInput("response must be logit, probit, counts or log counts, got another; update hubbub")
 
 
 def _clipped_moments(mean: Floats, k: Floats) -> tuple[Floats, Floats, Floats]:

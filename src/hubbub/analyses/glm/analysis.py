@@ -29,7 +29,6 @@ from hubbub.statistics import Ball, ColumnHistogram, Gram, NewtonStep
 from hubbub.statistics.preparation import constant, scale, shift
 from hubbub.statistics.responses import Logit, Probit, Response
 
-
 YES_NO = (Logit, Probit)
 
 

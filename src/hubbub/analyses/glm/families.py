@@ -31,7 +31,7 @@ class Family:
 
     @property
     def rough(self) -> int:
-        """How many of the first steps only say where to look, since their residuals have no mean of zero at the truth."""
+        """How many of the first steps only say where to look: their residuals have a mean at the truth."""
         return sum(isinstance(response, LogCounts) for response in self.responses)
 
     def start(self, mean: float) -> float:

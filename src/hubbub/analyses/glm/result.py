@@ -1,4 +1,4 @@
-"""What a generalised linear model has found: the released steps, their privacy report, and posteriors made from them."""
+"""What a generalised linear model has found: the released steps, their report, and posteriors made from them."""
 
 from __future__ import annotations
 

@@ -30,10 +30,10 @@ class KnownVariance(Target):
         odds = np.exp(np.clip(hyper[:, 1], -50.0, 50.0))
         power = TUNING.most_power / (1 + np.exp(-hyper[:, 2]))
         if self.scale is None:
-            values = np.maximum(sums.values, 1e-12 * sums.values.max(axis=1, keepdims=True))
-            T = (sums.axes * (values ** -power[:, None])[:, None, :]) @ np.swapaxes(sums.axes, -1, -2)
-            explained = np.sum(T * sums.S, axis=(-1, -2))
-            T *= (odds * self.n / np.maximum(explained, 1e-300))[:, None, None]
+            size = np.maximum(sums.values, 1e-12 * sums.values.max(axis=1, keepdims=True)) ** -power[:, None]
+            explained = np.maximum(np.sum(size * sums.values, axis=1), 1e-300)
+            size = size * (odds * self.n / explained)[:, None]
+            T = (sums.axes * size[:, None, :]) @ np.swapaxes(sums.axes, -1, -2)
             T[:, 0, :] = T[:, :, 0] = 0.0
         else:
             T = np.broadcast_to(np.diag(np.append(0.0, self.scale)), sums.S.shape).copy()

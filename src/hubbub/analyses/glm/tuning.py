@@ -24,7 +24,8 @@ class Tuning:
         2.0, "information of a row before it is shortened, of that of the average row of that length",
         "rows that tell more than the average keep their weight; for logit at most 1/4", GLM)
     trace: float = by_hand(
-        0.3, "largest variance of a row beside its information, in the vector", "adds 2 % to the noise of the rest", GLM)
+        0.3, "largest variance of a row beside its information, in the vector",
+        "adds 1 % to the noise of the rest", GLM)
     band: float = by_hand(
         1.5, "deviations of a count from its mean at which it is clipped",
         "2 and 3 were a little worse at epsilon = 1, and make the noise of the score larger", GLM)
@@ -54,7 +55,8 @@ class Tuning:
     count_intercept: float = by_hand(
         10.0, "the same of a count", "e^10 is 22000", GLM)
     hopeless: float = by_hand(
-        1.0, "deviation by noise alone of a standardised coefficient that a plan is warned of", "the prior's is alike", GLM)
+        1.0, "deviation by noise alone of a standardised coefficient that a plan is warned of",
+        "the prior's is alike", GLM)
 # fmt: on
 
 
