@@ -100,7 +100,8 @@ class PrivateLogisticRegression(ClassifierMixin, GLMEstimator):  # type: ignore[
 
     def predict(self, X: Any) -> Any:
         """The more probable class of each row."""
-        return self.classes_[(self.decision_function(X) > 0).astype(int)]
+        second = self.decision_function(X) > 0
+        return self.classes_[second.astype(int)]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy on these rows. Computed from them as they are, so outside the privacy guarantee."""

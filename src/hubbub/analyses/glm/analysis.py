@@ -225,9 +225,9 @@ def newton_step(response: Response, at: tuple[float, ...], origin: float) -> New
     part of the sensitivity.
     """
     average = response.working(np.array([origin]), np.zeros(1))
-    square, most, each = TUNING.radius**2 * len(at), float(average.most[0]), float(average.information[0])
+    square, most, each = TUNING.radius**2 * len(at), float(average.most[0]), TUNING.room * float(average.information[0])
     if isinstance(response, YES_NO):  # the information is largest where yes and no are alike
         middle = response.working(np.zeros(1), np.zeros(1))
-        most, each = float(middle.most[0]), min(TUNING.room * each, float(middle.information[0]))
+        most, each = float(middle.most[0]), min(each, float(middle.information[0]))
     score, information = (float(rounded(np.array([v]))[0]) for v in (most * math.sqrt(square), each * square))
     return NewtonStep(response, at, score, information, information / score, TUNING.trace * information / score**2)

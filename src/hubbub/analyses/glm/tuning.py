@@ -22,7 +22,8 @@ class Tuning:
         "0.5, 0.8 and 1.3 had more error at n = 10000, epsilon = 1 (a prototype), by up to 30 %", GLM)
     room: float = by_hand(
         2.0, "information of a row before it is shortened, of that of the average row of that length",
-        "rows that tell more than the average keep their weight; for logit at most 1/4", GLM)
+        "rows that tell more than the average keep their weight; counts had error 1.54 times least with 1, 1.35 with 2 "
+        "(n = 10000, epsilon = 1, a prototype); for logit at most 1/4", GLM)
     trace: float = by_hand(
         0.3, "largest variance of a row beside its information, in the vector",
         "adds 1 % to the noise of the rest", GLM)
