@@ -17,7 +17,7 @@ RESPONSES: dict[str, tuple[Response, tuple[float, ...]]] = {
     "logit": (Logit(), (0.0, 1.0)),
     "probit": (Probit(), (0.0, 1.0)),
     "counts": (Counts(1.5, 0.1), (0.0, 1.0, 10.0, 1e9)),
-    "log counts": (LogCounts(1.5), (0.0, 1.0, 1e9)),
+    "log counts": (LogCounts(1.5, 0.3), (0.0, 1.0, 1e9)),
 }
 """Each with extreme values of y."""
 SLACK = 1 + 1e-9

@@ -14,6 +14,7 @@ row may be weighted by anything that is made of the other three and of x (Mallow
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
@@ -24,6 +25,7 @@ from hubbub.errors import InvalidInput, invalid
 from hubbub.protocols import Description
 from hubbub.statistics.bounds import positive
 
+_LARGE = 1e4  # a mean from which on a Poisson count is taken for normal, in a first look
 _FAR = 20.0  # linear predictors beyond it count as this far: e^20 is half a billion
 
 
@@ -142,23 +144,50 @@ class Counts(_Counts):
 
 @dataclass(frozen=True)
 class LogCounts(_Counts):
-    """A rough first look at counts: log(y + 1/2) less eta, clipped. Its mean is not zero at the truth."""
+    """A first look at counts from an intercept alone: log((y + 1/2)/(mean + 1/2)), clipped, less its mean.
+
+    Counts far above their mean pull it less than they pull a clipped residual, and it says nearly linearly what the
+    logarithm of the mean depends on. The linear predictor is not looked at: it is that of the mean for every row.
+    """
 
     name: ClassVar[str] = "log counts"
     band: float = 1.5
+    mean: float = 1.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "band", positive("band", self.band))
+        object.__setattr__(self, "mean", positive("mean", self.mean))
 
     def working(self, eta: Floats, y: Floats) -> Working:
-        """As in a linear regression of log(y + 1/2)."""
-        one = np.ones_like(eta)
-        residual = np.clip(np.log(y + 0.5) - np.clip(eta, -_FAR, _FAR), -self.band, self.band)
-        return Working(residual, self.band * one, one, one)
+        """The clipped logarithm, and the derivative of its mean by the logarithm of the mean of y."""
+        one, (middle, slope, variance) = np.ones_like(eta), _log_moments(self.band, self.mean)
+        residual = self._clipped(y) - middle
+        return Working(residual, (self.band + abs(middle)) * one, slope * one, variance * one)
+
+    def _clipped(self, y: Floats) -> Floats:
+        return _clipped_log(y, self.band, self.mean)
 
     def describe(self) -> dict[str, Any]:
-        """Name and band."""
-        return {"response": self.name, "band": self.band}
+        """Name, band and mean."""
+        return {"response": self.name, "band": self.band, "mean": self.mean}
+
+
+def _clipped_log(y: Floats, band: float, mean: float) -> Floats:
+    return np.asarray(np.clip(np.log(y + 0.5) - np.log(mean + 0.5), -band, band))
+
+
+@lru_cache(maxsize=64)
+def _log_moments(band: float, mean: float) -> tuple[float, float, float]:
+    """Of a Poisson count's clipped logarithm: its mean, its covariance with the count, and its variance."""
+    from scipy.special import gammaln, xlogy
+
+    if mean > _LARGE:  # as good as normal, with deviation 1/sqrt(mean)
+        return 0.0, 1.0, 1 / mean
+    y = np.arange(0.0, mean + 12 * np.sqrt(mean) + 30)
+    probability = np.exp(xlogy(y, mean) - mean - gammaln(y + 1))
+    value = _clipped_log(y, band, mean)
+    middle = float(probability @ value)
+    return middle, float(probability @ (value * (y - mean))), float(probability @ (value - middle) ** 2)
 
 
 def response_from(description: Description) -> Response:
@@ -167,7 +196,7 @@ def response_from(description: Description) -> Response:
     if name == "counts":
         return Counts(description["band"], description["doubt"])
     if name == "log counts":
-        return LogCounts(description["band"])
+        return LogCounts(description["band"], description["mean"])
     if name in ("logit", "probit"):
         return Logit() if name == "logit" else Probit()
     raise InvalidInput("response must be logit, probit, counts or log counts, got another; update hubbub")

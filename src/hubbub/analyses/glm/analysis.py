@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from hubbub.analyses.glm.families import FAMILIES, Family
-from hubbub.analyses.glm.look import Step, Stepped, estimate, looks, rounded
+from hubbub.analyses.glm.look import Step, Stepped, estimate, looks, rounded, unattenuated
 from hubbub.analyses.glm.result import GLMResult
 from hubbub.analyses.glm.tuning import TUNING
 from hubbub.analyses.linear.auto import multiplier_of
@@ -67,9 +67,9 @@ class GLM(RegressionColumns, Analysis[RegressionState, GLMResult]):
         counted = histogram(tuple(self._half.tolist()), multiplier_of(columns, len(self.columns)), population.n)
         nowhere = Columns(np.zeros(len(self.columns)), np.ones(len(self.columns)), np.zeros(len(self.columns)))
         specs = [RoundSpec("columns", counted, columns, (shift(self._middle),))]
-        for number, (response, law) in enumerate(zip(self._family.responses, steps, strict=True)):
-            start = self._family.start(float(self._middle[-1]))
-            statistic = newton_step(response, self._at(start), start)
+        start = self._family.start(float(self._middle[-1]))
+        for number, law in enumerate(steps):
+            statistic = newton_step(self._family.response(number, start), self._at(start), start)
             specs.append(RoundSpec(self._label(number), statistic, law, self._steps(nowhere)))
         return Plan(budget, population, tuple(specs))
 
@@ -111,7 +111,8 @@ class GLM(RegressionColumns, Analysis[RegressionState, GLMResult]):
         """The steps as one noisy regression, from which any posterior is made."""
         found, last, (_, steps) = self._found(state), state.done[-1], self._walked(state, state.plan.count)
         steps = steps[self._family.rough :]
-        p, end, seen = len(self.features) + 1, steps[-1], looks(steps)
+        p, end = len(self.features) + 1, steps[-1]
+        seen = looks(steps, estimate(steps, last.n, self._family.intercept))
         doubt = np.maximum(found.doubt, TUNING.doubt)
         # a linear predictor has no unit, and is centred on nothing
         columns = Columns(np.append(found.centre[:-1], 0.0), np.append(found.scale[:-1], 1.0), doubt)
@@ -187,7 +188,8 @@ class GLM(RegressionColumns, Analysis[RegressionState, GLMResult]):
     def _statistic(self, state: RegressionState, number: int) -> NewtonStep:
         """Of the round of this number, which is 1 for the first step."""
         at, _ = self._walked(state, number)
-        return newton_step(self._family.responses[number - 1], at, self._origin(state))
+        origin = self._origin(state)
+        return newton_step(self._family.response(number - 1, origin), at, origin)
 
     def _origin(self, state: RegressionState) -> float:
         """The linear predictor at the released mean of y."""
@@ -196,12 +198,13 @@ class GLM(RegressionColumns, Analysis[RegressionState, GLMResult]):
     def _walked(self, state: RegressionState, number: int) -> tuple[tuple[float, ...], list[Step]]:
         """The state at which the round of this number is, and the steps before it."""
         origin, steps = self._origin(state), list[Step]()
-        at, rough = self._at(origin), self._family.rough
+        at, rough, attenuation = self._at(origin), self._family.rough, self._family.attenuated(origin)
         for done in range(1, number):
-            statistic = newton_step(self._family.responses[done - 1], at, origin)
+            statistic = newton_step(self._family.response(done - 1, origin), at, origin)
             steps.append(Step.of(statistic, state.done[done]))
             told = steps if done <= rough else steps[rough:]
-            at = tuple(estimate(told, state.done[done].n, self._family.intercept).tolist())
+            found = estimate(told, state.done[done].n, self._family.intercept)
+            at = tuple(unattenuated(found, steps[0], attenuation if done == 1 else 0.0).tolist())
         return at, steps
 
     def _at_bounds(self, state: RegressionState) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -25,9 +25,22 @@ class Family:
     """Of y, by the linear predictor."""
     link: Callable[[float], float]
     """The linear predictor at which y has this mean."""
+    attenuation: float
+    """By how much a first look makes coefficients smaller: a normal linear predictor of deviation s comes out as
+    s/sqrt(1 + attenuation s^2) from an intercept alone, where as many say yes as no."""
     intercept: float
     """Prior deviation of the intercept at the columns' means."""
     yes_no: bool
+
+    def response(self, number: int, origin: float) -> Response:
+        """Of the step of this number, with the linear predictor at the mean of y."""
+        found = self.responses[number]
+        return replace(found, mean=float(f"{np.exp(origin):.6g}")) if isinstance(found, LogCounts) else found
+
+    def attenuated(self, origin: float) -> float:
+        """The attenuation, with the linear predictor at the mean of y. A rare yes of logit is as good as log-linear."""
+        mean = float(self.mean(np.array([origin]))[0])
+        return self.attenuation * 4 * mean * (1 - mean) if self.name == "bernoulli" else self.attenuation
 
     @property
     def rough(self) -> int:
@@ -68,12 +81,12 @@ FAMILIES = {
     for family in (
         Family(
             "bernoulli", (Logit(),) * 3, _T.yes_no_shares, _expit, lambda mean: float(np.log(mean / (1 - mean))),
-            _T.intercept, True,
+            np.pi / 8, _T.intercept, True,
         ),
-        Family("probit", (Probit(),) * 3, _T.yes_no_shares, _ndtr, _ndtri, _T.intercept / 1.7, True),
+        Family("probit", (Probit(),) * 3, _T.yes_no_shares, _ndtr, _ndtri, 1.0, _T.intercept / 1.7, True),
         Family(
             "poisson", (LogCounts(_T.pilot_band), *(Counts(_T.band, doubt) for doubt in _T.doubts)), _T.count_shares,
-            _exp, lambda mean: float(np.log(mean)), _T.count_intercept, False,
+            _exp, lambda mean: float(np.log(mean)), 0.0, _T.count_intercept, False,
         ),
     )
 }  # fmt: skip

@@ -8,7 +8,7 @@ covariance sum c^2 v uu'.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -74,22 +74,52 @@ class Stepped(Released):
         return self._cautious(Evidence(self.sums.xx, self.noise_std, self.shape, self.looks))
 
 
-def looks(steps: Sequence[Step]) -> tuple[Look, ...]:
+def looks(steps: Sequence[Step], found: Floats | None = None) -> tuple[Look, ...]:
     """Every step's score, as one of the regression that the last step is.
 
     Between the states of two steps the score changes by their mean information times the way between them, up to the
     third order. What that differs by from the last information is added to the earlier score, with its noise; and as
     its deviation, for the order that is left out.
+
+    With `found`, where the coefficients are thought to be, the last score has a deviation, too: by what the information
+    changes on the way there, if it goes on changing as it did between the last two states.
     """
-    last, found = steps[-1], []
+    last, seen = steps[-1], list[Look]()
     for step in steps:
         way = step.at - last.at
-        change = 0.5 * (step.information - last.information) @ way
-        left_out = TUNING.curvature * float(np.linalg.norm(change)) / np.sqrt(len(way))
-        of_noise = float(np.linalg.norm(way)) * np.hypot(step.noise, last.noise) / np.sqrt(8)
-        noise = float(np.sqrt(step.score_noise**2 + of_noise**2 + left_out**2))
-        found.append(Look(step.at, step.score + change, noise, 0.0, NOT_SEEN))
-    return tuple(found)
+        change, noise = _change(step, last, way)
+        left_out = TUNING.curvature * _beyond(change, noise)
+        seen.append(Look(step.at, step.score + change, float(np.hypot(step.score_noise, left_out)), 0.0, NOT_SEEN))
+        seen[-1] = replace(seen[-1], xy_noise=float(np.hypot(seen[-1].xy_noise, noise)))
+    if found is not None and len(steps) > 1:
+        on = found - last.at
+        further = np.linalg.norm(on) / max(float(np.linalg.norm(steps[-2].at - last.at)), 1e-9)
+        left_out = TUNING.curvature * float(further) * _beyond(*_change(steps[-2], last, on))
+        seen[-1] = replace(seen[-1], xy_noise=float(np.hypot(seen[-1].xy_noise, left_out)))
+    return tuple(seen)
+
+
+def _change(step: Step, last: Step, way: Floats) -> tuple[Floats, float]:
+    """Half of what the information changes by between two steps, times a way; and the noise in that."""
+    noise = float(np.linalg.norm(way)) * float(np.hypot(step.noise, last.noise)) / np.sqrt(8)
+    return 0.5 * (step.information - last.information) @ way, float(noise)
+
+
+def _beyond(change: Floats, noise: float) -> float:
+    """The size of a term of this beyond what noise makes of it."""
+    return float(np.sqrt(max(0.0, float(change @ change) / len(change) - noise**2)))
+
+
+def unattenuated(found: Floats, first: Step, attenuation: float) -> Floats:
+    """Coefficients that a first look from an intercept alone found, as large as they are if x is normal: six digits.
+
+    The deviation s of their linear predictor is that of normal columns with the noisy information as their covariance.
+    """
+    if attenuation == 0:
+        return found
+    b, S = found[1:], first.information
+    square = attenuation * max(0.0, float(b @ S[1:, 1:] @ b) / max(float(S[0, 0]), first.noise))
+    return rounded(found / np.sqrt(max(1 - square, TUNING.least_left)))
 
 
 def estimate(steps: Sequence[Step], n: int, intercept: float) -> Floats:

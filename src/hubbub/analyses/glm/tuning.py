@@ -44,6 +44,9 @@ class Tuning:
     curvature: float = by_hand(
         1.0, "deviation of what two looks differ by, of the change of the information between them times half the step",
         "the difference is known to third order only", GLM)
+    least_left: float = by_hand(
+        0.25, "least squared part of the coefficients that a look from an intercept alone is taken to have left",
+        "steps find their way from too small coefficients, and not from too large ones", GLM)
     least_ratio: float = by_hand(
         0.2, "least variance of the score, of the information", "it divides", GLM)
     known_ratio: float = by_hand(
