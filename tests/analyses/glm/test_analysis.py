@@ -63,7 +63,7 @@ def maximum_likelihood(family: str, rows: np.ndarray) -> tuple[np.ndarray, np.nd
 @pytest.mark.parametrize("family", ["bernoulli", "poisson"])
 def test_where_noise_is_negligible_it_agrees_with_maximum_likelihood(family: str):
     """In raw units: weights and clipped counts estimate the same with more variance, which the posterior counts, so the
-    two differ by less than the posterior's deviation allows. That is the standard error, or up to 60 % more for a skewed
+    two differ by less than the posterior's deviation allows. That is the standard error, or up to 80 % more for a skewed
     column of a regression of counts. FALSE_ALARM: 12 differences beyond 3 deviations of a part of that, below 1e-2."""
     for seed in range(3):
         rows, _ = rows_of(family, 20_000, seed)
@@ -73,7 +73,7 @@ def test_where_noise_is_negligible_it_agrees_with_maximum_likelihood(family: str
         std = np.append(found.std, np.sqrt(found.linear.joint.covariance[-1, -1]))
         np.testing.assert_allclose((mean - least) / std, 0, atol=3.0)
         assert (std > 0.9 * errors).all()
-        assert (std < 1.6 * errors).all()
+        assert (std < 1.8 * errors).all()
 
 
 def covered(family: str, n: int, epsilon: float, studies: int) -> float:
