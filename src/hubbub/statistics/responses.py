@@ -173,7 +173,7 @@ class LogCounts(_Counts):
 
 
 def _clipped_log(y: Floats, band: float, mean: float) -> Floats:
-    return np.asarray(np.clip(np.log(y + 0.5) - np.log(mean + 0.5), -band, band))
+    return np.asarray(np.clip(np.log(np.maximum(y, 0) + 0.5) - np.log(mean + 0.5), -band, band))
 
 
 @lru_cache(maxsize=64)
