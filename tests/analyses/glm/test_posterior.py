@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import kstest
 
 from hubbub.analyses.glm.families import FAMILIES
-from hubbub.analyses.glm.look import NOT_SEEN, Step, Stepped, estimate, looks
+from hubbub.analyses.glm.look import NOT_SEEN, Step, Stepped, estimate, looks, still_to_go, unattenuated
 from hubbub.analyses.glm.posterior import sample_glm
 from hubbub.analyses.glm.target import KnownVariance
 from hubbub.analyses.linear.columns import Columns
@@ -137,3 +137,40 @@ def test_the_closed_form_stays_near_the_start_where_there_is_noise_only(rng: np.
     step = Step(np.zeros(p), noise * rng.standard_normal(p), noise, noise * symmetric(rng, p), noise, 0.0, 1.0)
     assert step.ratio == 1.0
     assert np.linalg.norm(estimate([step], 100, 5.0)[1:]) < 1
+
+
+def test_a_way_that_is_still_to_go_is_told_from_noise():
+    S, noise = 400 * np.eye(3), 5.0
+    found = np.array([0.0, 0.8, 0.0])
+    assert still_to_go([Step(np.zeros(3), S @ found, 20.0, S, noise, 300.0, 1.0)], found) == pytest.approx(
+        0.72, abs=0.05
+    )
+    small = np.array([0.1, -0.1, 0.1])
+    assert still_to_go([Step(np.zeros(3), S @ small, 20.0, S, noise, 300.0, 1.0)], small) == 0
+
+
+def test_the_last_score_has_a_deviation_for_what_is_still_to_go(rng: np.random.Generator):
+    """Without noise: that by which a linear step errs is within four of its stated deviations, and of its order."""
+    last = np.array([0.2, 0.5, -0.3])
+    steps, u, y = logistic_steps(np.random.default_rng(3), 50_000, [np.zeros(3), last])
+    truth = np.array([0.2, 0.8, -0.5])
+    near, seen = looks(steps)[-1], looks(steps, truth)[-1]
+    exact = u.T @ (y - 1 / (1 + np.exp(-u @ truth)))
+    error = np.linalg.norm(steps[-1].score - steps[-1].information @ (truth - last) - exact) / np.sqrt(3)
+    assert near.xy_noise < 1e-3
+    assert seen.xy_noise / 4 < error < 4 * seen.xy_noise
+
+
+def test_a_first_look_from_an_intercept_is_made_as_large_as_coefficients_are():
+    """Normal x and many rows: a logistic regression's first Newton step, with and without that."""
+    rng = np.random.default_rng(1)
+    truth = np.array([0.0, 1.5, -1.0])
+    u = np.column_stack([np.ones(200_000), rng.standard_normal((200_000, 2))])
+    y = rng.random(200_000) < 1 / (1 + np.exp(-u @ truth))
+    S = 0.25 * u.T @ u
+    first = Step(np.zeros(3), u.T @ (y - 0.5), 1e-6, S, 1e-6, float(np.trace(S)), 1.0)
+    found = np.linalg.solve(S, first.score)
+    assert np.linalg.norm(found) < 0.8 * np.linalg.norm(truth)
+    np.testing.assert_allclose(unattenuated(found, first, np.pi / 8), truth, atol=0.08)
+    np.testing.assert_array_equal(unattenuated(found, first, 0.0), found)
+    assert np.linalg.norm(unattenuated(50 * found, first, np.pi / 8)) <= 100 * np.linalg.norm(found) * 1.0001

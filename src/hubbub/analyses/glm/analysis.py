@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from hubbub.analyses.glm.families import FAMILIES, Family
-from hubbub.analyses.glm.look import Step, Stepped, estimate, looks, rounded, unattenuated
+from hubbub.analyses.glm.look import Step, Stepped, estimate, looks, rounded, still_to_go, unattenuated
 from hubbub.analyses.glm.result import GLMResult
 from hubbub.analyses.glm.tuning import TUNING
 from hubbub.analyses.linear.auto import multiplier_of
@@ -112,7 +112,8 @@ class GLM(RegressionColumns, Analysis[RegressionState, GLMResult]):
         found, last, (_, steps) = self._found(state), state.done[-1], self._walked(state, state.plan.count)
         steps = steps[self._family.rough :]
         p, end = len(self.features) + 1, steps[-1]
-        seen = looks(steps, estimate(steps, last.n, self._family.intercept))
+        coefficients = estimate(steps, last.n, self._family.intercept)
+        seen, noticed = looks(steps, coefficients), (*self._at_bounds(state), *_not_there(steps, coefficients))
         doubt = np.maximum(found.doubt, TUNING.doubt)
         # a linear predictor has no unit, and is centred on nothing
         columns = Columns(np.append(found.centre[:-1], 0.0), np.append(found.scale[:-1], 1.0), doubt)
@@ -121,7 +122,7 @@ class GLM(RegressionColumns, Analysis[RegressionState, GLMResult]):
             Gram(end.information, end.score, 0.0), last.n, end.noise, ball, columns, True, last.noise.shape,
             looks=seen, ratio=end.ratio,
         )  # fmt: skip
-        return GLMResult(stepped, self.family, self.features, self.target, state.report(), self._at_bounds(state))
+        return GLMResult(stepped, self.family, self.features, self.target, state.report(), noticed)
 
     def describe(self) -> dict[str, Any]:
         """Names, bounds and family, for a study."""
@@ -219,6 +220,17 @@ class GLM(RegressionColumns, Analysis[RegressionState, GLMResult]):
             for end, share in zip(ends, found, strict=True)
             if share > 0.5 and tuple(ends) != (0.0, 1.0)
         )
+
+
+def _not_there(steps: list[Step], found: Floats) -> tuple[str, ...]:
+    """That Newton's method has not arrived, as far as the last release tells."""
+    left = still_to_go(steps, found)
+    if left < TUNING.arrived:
+        return ()
+    return (
+        f"another step must move the linear predictor by less than {TUNING.arrived:g}, got about {left:.2g}: effects "
+        "are strong for so few rows, and intervals may be too narrow; better with more samples or a larger epsilon",
+    )
 
 
 def newton_step(response: Response, at: tuple[float, ...], origin: float) -> NewtonStep:

@@ -122,6 +122,17 @@ def unattenuated(found: Floats, first: Step, attenuation: float) -> Floats:
     return rounded(found / np.sqrt(max(1 - square, TUNING.least_left)))
 
 
+def still_to_go(steps: Sequence[Step], found: Floats) -> float:
+    """How far the last step would move on: the information-weighted deviation of the change in the linear predictor,
+    beyond three deviations of what noise and sampling make of it.
+    """
+    last, on = steps[-1], found - steps[-1].at
+    values = np.linalg.eigvalsh(last.information)
+    chance = last.score_noise**2 * float(np.sum(1 / np.maximum(values, last.noise))) + len(on) * last.ratio
+    moved = float(on @ last.information @ on)
+    return float(np.sqrt(max(0.0, moved - 9 * chance) / max(float(last.information[0, 0]), last.noise)))
+
+
 def estimate(steps: Sequence[Step], n: int, intercept: float) -> Floats:
     """Coefficients that a closed form finds: where the next step looks. Six digits, for replays on other machines.
 

@@ -58,6 +58,9 @@ class Tuning:
         5.0, "prior deviation of the intercept of a yes or no at the columns' means", "e^-5 is one in 150", GLM)
     count_intercept: float = by_hand(
         10.0, "the same of a count", "e^10 is 22000", GLM)
+    arrived: float = by_hand(
+        0.15, "deviation of the linear predictor that a step more would change, from which on a result is warned of",
+        "beyond it what is left out of second order shows in coverage", GLM)
     hopeless: float = by_hand(
         1.0, "deviation by noise alone of a standardised coefficient that a plan is warned of",
         "the prior's is alike", GLM)
