@@ -74,7 +74,16 @@ def test_the_sensitivity_is_reached_where_information_counts_most():
     angle = np.arccos(1 / 8)
     found, _ = apart(statistic, np.array([2.0, 0.0, 1.0]), np.array([2 * np.cos(angle), 2 * np.sin(angle), 0.0]))
     assert found**2 == pytest.approx(2 + 0.5 + 1 / 32)
-    assert statistic.sensitivity**2 == pytest.approx(2 + 0.5 + 1 / 32 + 0.09)  # the traces are equal here
+    assert statistic.sensitivity**2 == pytest.approx(2 + 0.5 + 1 / 32)
+
+
+def test_a_loud_trace_is_counted():
+    """One row without a score, the other with a full one: the last number then differs by all that it can."""
+    statistic = NewtonStep(Logit(), (0.0,), 1.0, 1.0, 0.1, 2.0)
+    found, _ = apart(statistic, np.array([2.0, 1.0]), np.array([0.0, 1.0]))
+    assert found == pytest.approx(np.sqrt(1 + 0.01 + 4))
+    quiet = NewtonStep(Logit(), (0.0,), 1.0, 1.0, 0.1, 1e-9)
+    assert quiet.sensitivity < found <= statistic.sensitivity
 
 
 def test_each_part_is_within_its_own_bound(rng: np.random.Generator):
@@ -108,20 +117,13 @@ def _normal(eta: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("response", [Logit(), Probit(), Counts(1.5), Counts(1.5, 0.5), Counts(0.7, 0.1)], ids=repr)
-def test_residuals_have_no_mean_at_the_truth_and_the_stated_slope_and_variance(response: Response):
+def test_residuals_have_no_mean_at_the_truth_and_the_stated_slope(response: Response):
     """By summing over all y: the estimating equation is exactly unbiased, and its information is its derivative."""
     eta = np.linspace(-4, 3 if isinstance(response, Probit) else 6, 23)
     np.testing.assert_allclose(expected(response, eta, eta), 0, atol=1e-9)
     found, h = response.working(eta, np.zeros(eta.size)), 1e-5
     slope = (expected(response, eta, eta + h) - expected(response, eta, eta - h)) / (2 * h)
     np.testing.assert_allclose(found.information, slope, rtol=1e-5, atol=1e-7)
-    square = np.zeros_like(eta)
-    if isinstance(response, Counts):
-        y = np.arange(0.0, 3000.0)
-        for j, e in enumerate(eta):
-            square[j] = poisson.pmf(y, np.exp(e)) @ response.working(np.full(y.size, e), y).residual ** 2
-        np.testing.assert_allclose(found.variance, square, rtol=1e-6, atol=1e-9)
-        assert (found.variance <= found.information * (1 + 1e-9)).all(), "clipping takes more from the variance"
 
 
 @pytest.mark.parametrize("name", RESPONSES)
@@ -132,7 +134,6 @@ def test_residuals_are_bounded_whatever_y_is(name: str):
         found = response.working(eta, np.full(eta.size, y))
         assert all(np.isfinite(part).all() for part in found)
         assert (np.abs(found.residual) <= found.most * SLACK).all()
-        assert (found.variance <= found.most**2 * SLACK).all()
 
 
 def test_shortening_long_rows_does_not_bias_the_score(rng: np.random.Generator):
@@ -156,7 +157,7 @@ def test_one_row_is_what_the_formula_says():
     sums = statistic.unflatten(statistic.vectors(np.array([[*u, 1.0]]))[0])
     np.testing.assert_allclose(sums.score, (1 - mean) * u)
     np.testing.assert_allclose(sums.information, mean * (1 - mean) * np.outer(u, u))
-    assert sums.variance == pytest.approx(mean * (1 - mean) * (u @ u))
+    assert sums.variance == pytest.approx((1 - mean) ** 2 * (u @ u))
 
 
 @pytest.mark.parametrize("response", [Logit(), Counts()], ids=repr)

@@ -29,17 +29,17 @@ class NewtonSums(NamedTuple):
     information: Floats
     """(p, p): sum of c i uu'."""
     variance: float
-    """Sum of c^2 v |u|^2: the trace of the covariance of the score."""
+    """Sum of the squared lengths of the rows' scores: about the trace of the covariance of their sum."""
 
 
 @dataclass(frozen=True)
 class NewtonStep(Statistic):
-    """(u, y) -> weight c e u, the triangle of c i uu', and trace c^2 v |u|^2, at a public state b.
+    """(u, y) -> weight c e u, the triangle of c i uu', and trace c^2 e^2 |u|^2, at a public state b.
 
-    With the linear predictor u'b the response gives a residual e, its bound m, the information i and the variance v.
-    The factor c = min(1, score/(m |u|), information/(i |u|^2)) is made of u and b alone, never of y: so c e has mean
-    zero at the truth as e has, and shortening rows biases nothing. No row's score c e u is longer than `score`, no
-    row's c i uu' larger than `information` (Frobenius norm; off the diagonal terms are multiplied by sqrt(2)).
+    With the linear predictor u'b the response gives a residual e, its bound m and the information i. The factor
+    c = min(1, score/(m |u|), information/(i |u|^2)) is made of u and b alone, never of y: so c e has mean zero at the
+    truth as e has, and shortening rows biases nothing. No row's score c e u is longer than `score`, no row's c i uu'
+    larger than `information` (Frobenius norm; off the diagonal terms are multiplied by sqrt(2)).
     """
 
     response: Response
@@ -50,7 +50,7 @@ class NewtonStep(Statistic):
     weight: float
     """What the score is multiplied by, beside the information."""
     trace: float
-    """What the variance is multiplied by, beside the information."""
+    """What the squared length of a score is multiplied by, beside the information."""
 
     def __post_init__(self) -> None:
         whole("state", len(self.state), 1, "name a coefficient for each column", most=_MOST_COLUMNS)
@@ -84,13 +84,13 @@ class NewtonStep(Statistic):
 
     @property
     def sensitivity(self) -> float:
-        """Replace-one: with A = information^2, B = (weight score)^2 and T = trace score^2 the root of
+        """Replace-one: with A = information^2, B = (weight score)^2 and C = (trace score^2)^2 the root of
 
-        T^2 + max(A + 4 B, 2 A + 2 B + B^2/(2 A)), of which the second holds where B < 2 A only.
+        max(A + 4 B, 2 A + 2 B + B^2/(2 A)), of which the second holds where B < 2 A only; plus C where B < 2 C.
         """
-        A, B, T = self.information**2, (self.weight * self.score) ** 2, self.trace * self.score**2
+        A, B, C = self.information**2, (self.weight * self.score) ** 2, (self.trace * self.score**2) ** 2
         tilted = 2 * A + 2 * B + B**2 / (2 * A) if B < 2 * A else 0.0
-        return float(np.sqrt(max(A + 4 * B, tilted) + T**2))
+        return float(np.sqrt(max(A + 4 * B, tilted) + (C if B < 2 * C else 0.0)))
 
     @property
     def sensitivity_l1(self) -> float:
@@ -118,14 +118,15 @@ class NewtonStep(Statistic):
             self.score / length, self.information / np.maximum(found.information * squares, self.information)
         )
         out = np.empty((rows.shape[0], self.dimension))
-        out[:, :p] = u * (self.weight * c * np.clip(found.residual, -found.most, found.most))[:, None]
+        e = c * np.clip(found.residual, -found.most, found.most)
+        out[:, :p] = u * (self.weight * e)[:, None]
         v = u * np.sqrt(c * found.information)[:, None]
         start = p
         for j in range(p):
             out[:, start : start + p - j] = v[:, j : j + 1] * v[:, j:]
             start += p - j
         out[:, p:-1] *= self._isometric
-        out[:, -1] = self.trace * np.minimum(c**2 * found.variance * squares, self.score**2)
+        out[:, -1] = self.trace * np.minimum(e**2 * squares, self.score**2)
         return out
 
     def unflatten(self, vector: Floats) -> NewtonSums:

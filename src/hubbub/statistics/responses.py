@@ -5,10 +5,9 @@ A response has, at the linear predictor eta that a public state gives a row,
     residual      a function of y and eta with mean zero where eta is the truth
     most          a bound of its absolute value, whatever y is
     information   how fast its mean grows with the true linear predictor, there
-    variance      of the residual, there
 
-None of these depends on y but the residual, which is what keeps the estimating equation of a Newton step unbiased: a
-row may be weighted by anything that is made of the other three and of x (Mallows).
+Of these the residual alone depends on y, which is what keeps the estimating equation of a Newton step unbiased: a row
+may be weighted by anything that is made of the other two and of x (Mallows).
 """
 
 from __future__ import annotations
@@ -35,7 +34,6 @@ class Working(NamedTuple):
     residual: Floats
     most: Floats
     information: Floats
-    variance: Floats
 
 
 class Response(Protocol):
@@ -82,7 +80,7 @@ class Logit(_YesNo):
 
         eta = np.clip(eta, -_FAR, _FAR)
         mean, other = expit(eta), expit(-eta)
-        return Working(y - mean, np.maximum(mean, other), mean * other, mean * other)
+        return Working(y - mean, np.maximum(mean, other), mean * other)
 
 
 @dataclass(frozen=True)
@@ -99,7 +97,7 @@ class Probit(_YesNo):
         mean, other = ndtr(eta), ndtr(-eta)
         slope = np.exp(-0.5 * eta**2) / np.sqrt(2 * np.pi) / (mean * other)
         information = slope**2 * mean * other
-        return Working(slope * (y - mean), slope * np.maximum(mean, other), information, information)
+        return Working(slope * (y - mean), slope * np.maximum(mean, other), information)
 
 
 class _Counts(Response):
@@ -132,10 +130,10 @@ class Counts(_Counts):
         """The clipped residual, and the derivative of its mean by the true linear predictor."""
         mean = np.exp(np.clip(eta, -_FAR, _FAR))
         root, k = np.sqrt(mean), self.band * np.sqrt(1 + mean * self.doubt**2)
-        middle, slope, variance = _clipped_moments(mean, k)
+        middle, slope = _clipped_moments(mean, k)
         residual = root * (np.clip((y - mean) / root, -k, k) - middle)
         most = root * np.maximum(k - middle, np.minimum(k, root) + middle)
-        return Working(residual, most, mean * slope, mean * variance)
+        return Working(residual, most, mean * slope)
 
     def describe(self) -> dict[str, Any]:
         """Name, band and doubt."""
@@ -160,9 +158,9 @@ class LogCounts(_Counts):
 
     def working(self, eta: Floats, y: Floats) -> Working:
         """The clipped logarithm, and the derivative of its mean by the logarithm of the mean of y."""
-        one, (middle, slope, variance) = np.ones_like(eta), _log_moments(self.band, self.mean)
+        one, (middle, slope) = np.ones_like(eta), _log_moments(self.band, self.mean)
         residual = self._clipped(y) - middle
-        return Working(residual, (self.band + abs(middle)) * one, slope * one, variance * one)
+        return Working(residual, (self.band + abs(middle)) * one, slope * one)
 
     def _clipped(self, y: Floats) -> Floats:
         return _clipped_log(y, self.band, self.mean)
@@ -177,17 +175,17 @@ def _clipped_log(y: Floats, band: float, mean: float) -> Floats:
 
 
 @lru_cache(maxsize=64)
-def _log_moments(band: float, mean: float) -> tuple[float, float, float]:
-    """Of a Poisson count's clipped logarithm: its mean, its covariance with the count, and its variance."""
+def _log_moments(band: float, mean: float) -> tuple[float, float]:
+    """Of a Poisson count's clipped logarithm: its mean, and its covariance with the count."""
     from scipy.special import gammaln, xlogy
 
     if mean > _LARGE:  # as good as normal, with deviation 1/sqrt(mean)
-        return 0.0, 1.0, 1 / mean
+        return 0.0, 1.0
     y = np.arange(0.0, mean + 12 * np.sqrt(mean) + 30)
     probability = np.exp(xlogy(y, mean) - mean - gammaln(y + 1))
     value = _clipped_log(y, band, mean)
     middle = float(probability @ value)
-    return middle, float(probability @ (value * (y - mean))), float(probability @ (value - middle) ** 2)
+    return middle, float(probability @ (value * (y - mean)))
 
 
 def response_from(description: Description) -> Response:
@@ -202,8 +200,8 @@ def response_from(description: Description) -> Response:
     raise InvalidInput("response must be logit, probit, counts or log counts, got another; update hubbub")
 
 
-def _clipped_moments(mean: Floats, k: Floats) -> tuple[Floats, Floats, Floats]:
-    """Of a Poisson count's z = (y - mean)/sqrt(mean) and c = clip(z, -k, k): E c, E c z and the variance of c.
+def _clipped_moments(mean: Floats, k: Floats) -> tuple[Floats, Floats]:
+    """Of a Poisson count's z = (y - mean)/sqrt(mean) and c = clip(z, -k, k): E c and E c z.
 
     Sums over the counts within the band are differences of the distribution function, since
     y P(y) = mean P(y - 1); and E (y - mean) over the counts above j is mean P(j).
@@ -217,8 +215,7 @@ def _clipped_moments(mean: Floats, k: Floats) -> tuple[Floats, Floats, Floats]:
     under, over = _cumulative(low, mean), 1 - _cumulative(high, mean)
     middle = k * (over - under) + inner
     slope = k * root * (_probability(high, mean) + _probability(low, mean)) + square
-    variance = np.maximum(k**2 * (over + under) + square - middle**2, 0.0)
-    return middle, np.maximum(slope, 0.0), variance
+    return middle, np.maximum(slope, 0.0)
 
 
 def _cumulative(count: Floats, mean: Floats) -> Floats:

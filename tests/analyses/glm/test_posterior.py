@@ -171,6 +171,6 @@ def test_a_first_look_from_an_intercept_is_made_as_large_as_coefficients_are():
     first = Step(np.zeros(3), u.T @ (y - 0.5), 1e-6, S, 1e-6, float(np.trace(S)), 1.0)
     found = np.linalg.solve(S, first.score)
     assert np.linalg.norm(found) < 0.8 * np.linalg.norm(truth)
-    np.testing.assert_allclose(unattenuated(found, first, np.pi / 8), truth, atol=0.08)
+    np.testing.assert_allclose(unattenuated(found, first, np.pi / 8), truth, atol=0.15)
     np.testing.assert_array_equal(unattenuated(found, first, 0.0), found)
     assert np.linalg.norm(unattenuated(50 * found, first, np.pi / 8)) <= 100 * np.linalg.norm(found) * 1.0001

@@ -38,7 +38,7 @@ class Step:
     noise: float
     """Of a diagonal term of the information; others bear it over the square root of two."""
     variance: float
-    """Trace of the covariance of the score."""
+    """Trace of the covariance of the score, as the squared lengths of the rows' scores add up to it."""
     most: float
     """Largest trace that the information of one row can have."""
 
@@ -53,11 +53,14 @@ class Step:
 
     @property
     def ratio(self) -> float:
-        """Variance of the score over the information, by their traces: never above 1, as no row is lengthened."""
+        """Variance of the score over the information, by their traces; 1 where noise hides them.
+
+        Below 1 where rows are shortened or clipped, above where y varies more than its family says.
+        """
         trace, p = float(np.trace(self.information)), len(self.at)
         if trace < TUNING.known_ratio * self.noise * np.sqrt(p):
             return 1.0
-        return float(np.clip(self.variance / trace, TUNING.least_ratio, 1.0))
+        return float(np.clip(self.variance / trace, *TUNING.ratios))
 
 
 @dataclass(frozen=True)

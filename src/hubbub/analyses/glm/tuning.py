@@ -25,8 +25,8 @@ class Tuning:
         "rows that tell more than the average keep their weight; counts had error 1.54 times least with 1, 1.35 with 2 "
         "(n = 10000, epsilon = 1, a prototype); for logit at most 1/4", GLM)
     trace: float = by_hand(
-        0.3, "largest variance of a row beside its information, in the vector",
-        "adds 1 % to the noise of the rest", GLM)
+        0.7, "largest squared score of a row beside its information, in the vector",
+        "up to 0.7 it comes for free (docs/privacy.md, 5.1)", GLM)
     band: float = by_hand(
         1.5, "deviations of a count from its mean at which it is clipped",
         "2 and 3 were a little worse at epsilon = 1, and make the noise of the score larger", GLM)
@@ -47,11 +47,11 @@ class Tuning:
     least_left: float = by_hand(
         0.25, "least squared part of the coefficients that a look from an intercept alone is taken to have left",
         "steps find their way from too small coefficients, and not from too large ones", GLM)
-    least_ratio: float = by_hand(
-        0.2, "least variance of the score, of the information", "it divides", GLM)
+    ratios: tuple[float, float] = by_hand(
+        (0.2, 20.0), "least and largest variance of the score, of the information", "guards", GLM)
     known_ratio: float = by_hand(
-        3.0, "trace of the information, in deviations of its noise, from which on that ratio is read off the release",
-        "below it the ratio is taken for 1, which is its upper bound", GLM)
+        10.0, "trace of the information, in deviations of its noise, from which on that ratio is read off the release",
+        "below it the ratio is taken for 1, and has little part in the posterior, as noise rules", GLM)
     doubt: float = by_hand(
         0.35, "deviation of the log information of a column", "as of the linear regression", GLM)
     intercept: float = by_hand(
