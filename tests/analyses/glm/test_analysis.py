@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+import warnings
 
 import numpy as np
 import pytest
@@ -133,6 +134,20 @@ def test_counts_beyond_their_bound_do_no_harm():
     model = GLM(("a",), "y", (0.0, 3.0), ((-4.0, 4.0),), "poisson")
     found = run(model, np.column_stack([X, y]), TrustedAggregator(seed=1), Budget(1.0, 1e-5)).posterior
     assert abs(found.mean[0] - 0.3) < 5 * found.std[0] < 0.1
+
+
+def test_overdispersed_counts_are_warned_of_and_others_are_not():
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((20_000, 2))
+    mean = np.exp(1 + X @ [0.3, -0.2])
+    model = GLM(("a", "b"), "y", (0.0, 30.0), ((-4.0, 4.0),) * 2, "poisson")
+    for factor, expected in ((np.ones(20_000), 0), (rng.gamma(2.0, 0.5, 20_000), 1)):
+        rows = np.column_stack([X, rng.poisson(mean * factor)])
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            found = run(model, rows, TrustedAggregator(seed=1), Budget(1.0, 1e-6))
+        assert sum("counts must vary no more" in str(each.message) for each in caught) == expected
+        assert (found.stepped.ratio > 1) == bool(expected)
 
 
 def test_steps_are_at_what_was_released_and_noise_is_settled_before():

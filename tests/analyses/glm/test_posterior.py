@@ -90,7 +90,7 @@ def logistic_steps(rng: np.random.Generator, n: int, states: list[Floats]) -> tu
     for b in states:
         mean = 1 / (1 + np.exp(-u @ b))
         S = (u * (mean * (1 - mean))[:, None]).T @ u
-        steps.append(Step(b, u.T @ (y - mean), 1e-6, S, 1e-6, float(np.trace(S)), 1.0))
+        steps.append(Step(b, u.T @ (y - mean), 1e-6, S, 1e-6, float(np.trace(S)), 1e-6, 1.0))
     return steps, u, y
 
 
@@ -112,7 +112,7 @@ def test_noise_of_the_information_is_counted_in_an_earlier_score():
     rng, p, found = np.random.default_rng(2), 4, []
     for _ in range(3000):
         steps = [
-            Step(at, rng.standard_normal(p), 1.0, 100 * np.eye(p) + 3 * symmetric(rng, p), 3.0, 1.0, 1.0)
+            Step(at, rng.standard_normal(p), 1.0, 100 * np.eye(p) + 3 * symmetric(rng, p), 3.0, 1.0, 1.0, 1.0)
             for at in (np.full(p, 0.6), np.zeros(p))
         ]
         found.append(looks(steps)[0].xy)
@@ -134,7 +134,7 @@ def test_the_closed_form_finds_the_maximum_of_the_likelihood_without_noise(rng: 
 def test_the_closed_form_stays_near_the_start_where_there_is_noise_only(rng: np.random.Generator):
     p = 6
     noise = 1000.0
-    step = Step(np.zeros(p), noise * rng.standard_normal(p), noise, noise * symmetric(rng, p), noise, 0.0, 1.0)
+    step = Step(np.zeros(p), noise * rng.standard_normal(p), noise, noise * symmetric(rng, p), noise, 0.0, noise, 1.0)
     assert step.ratio == 1.0
     assert np.linalg.norm(estimate([step], 100, 5.0)[1:]) < 1
 
@@ -142,11 +142,11 @@ def test_the_closed_form_stays_near_the_start_where_there_is_noise_only(rng: np.
 def test_a_way_that_is_still_to_go_is_told_from_noise():
     S, noise = 400 * np.eye(3), 5.0
     found = np.array([0.0, 0.8, 0.0])
-    assert still_to_go([Step(np.zeros(3), S @ found, 20.0, S, noise, 300.0, 1.0)], found) == pytest.approx(
+    assert still_to_go([Step(np.zeros(3), S @ found, 20.0, S, noise, 300.0, noise, 1.0)], found) == pytest.approx(
         0.72, abs=0.05
     )
     small = np.array([0.1, -0.1, 0.1])
-    assert still_to_go([Step(np.zeros(3), S @ small, 20.0, S, noise, 300.0, 1.0)], small) == 0
+    assert still_to_go([Step(np.zeros(3), S @ small, 20.0, S, noise, 300.0, noise, 1.0)], small) == 0
 
 
 def test_the_last_score_has_a_deviation_for_what_is_still_to_go(rng: np.random.Generator):
@@ -168,7 +168,7 @@ def test_a_first_look_from_an_intercept_is_made_as_large_as_coefficients_are():
     u = np.column_stack([np.ones(200_000), rng.standard_normal((200_000, 2))])
     y = rng.random(200_000) < 1 / (1 + np.exp(-u @ truth))
     S = 0.25 * u.T @ u
-    first = Step(np.zeros(3), u.T @ (y - 0.5), 1e-6, S, 1e-6, float(np.trace(S)), 1.0)
+    first = Step(np.zeros(3), u.T @ (y - 0.5), 1e-6, S, 1e-6, float(np.trace(S)), 1e-6, 1.0)
     found = np.linalg.solve(S, first.score)
     assert np.linalg.norm(found) < 0.8 * np.linalg.norm(truth)
     np.testing.assert_allclose(unattenuated(found, first, np.pi / 8), truth, atol=0.15)

@@ -30,6 +30,10 @@ from hubbub.statistics.preparation import constant, scale, shift
 from hubbub.statistics.responses import Logit, Probit, Response
 
 YES_NO = (Logit, Probit)
+OVERDISPERSED = (
+    "counts must vary no more than a Poisson law says, got more: intervals are too narrow; name further columns that "
+    "counts depend on, or read intervals as rough"
+)
 
 
 @dataclass(frozen=True)
@@ -114,6 +118,8 @@ class GLM(RegressionColumns, Analysis[RegressionState, GLMResult]):
         p, end = len(self.features) + 1, steps[-1]
         coefficients = estimate(steps, last.n, self._family.intercept)
         seen, noticed = looks(steps, coefficients), (*self._at_bounds(state), *_not_there(steps, coefficients))
+        if not self._family.yes_no and end.overdispersed:
+            noticed = (*noticed, OVERDISPERSED)
         doubt = np.maximum(found.doubt, TUNING.doubt)
         # a linear predictor has no unit, and is centred on nothing
         columns = Columns(np.append(found.centre[:-1], 0.0), np.append(found.scale[:-1], 1.0), doubt)

@@ -39,6 +39,7 @@ class Step:
     """Of a diagonal term of the information; others bear it over the square root of two."""
     variance: float
     """Trace of the covariance of the score, as the squared lengths of the rows' scores add up to it."""
+    variance_noise: float
     most: float
     """Largest trace that the information of one row can have."""
 
@@ -48,7 +49,7 @@ class Step:
         sums, noise = statistic.unflatten(release.value), max(release.noise_std, 1e-9 * release.n)
         return cls(
             np.array(statistic.state), sums.score, noise / statistic.weight, sums.information, noise, sums.variance,
-            statistic.information,
+            noise / statistic.trace, statistic.information,
         )  # fmt: skip
 
     @property
@@ -61,6 +62,13 @@ class Step:
         if trace < TUNING.known_ratio * self.noise * np.sqrt(p):
             return 1.0
         return float(np.clip(self.variance / trace, *TUNING.ratios))
+
+    @property
+    def overdispersed(self) -> bool:
+        """True where scores surely vary more than the family says: their variance exceeds the information."""
+        trace, p = float(np.trace(self.information)), len(self.at)
+        doubt = 3 * float(np.hypot(self.variance_noise, self.noise * np.sqrt(p)))
+        return self.variance > TUNING.dispersed * trace + doubt
 
 
 @dataclass(frozen=True)

@@ -58,6 +58,9 @@ class Tuning:
         5.0, "prior deviation of the intercept of a yes or no at the columns' means", "e^-5 is one in 150", GLM)
     count_intercept: float = by_hand(
         10.0, "the same of a count", "e^10 is 22000", GLM)
+    dispersed: float = by_hand(
+        1.05, "variance of the score, of the information, beyond which counts are called overdispersed",
+        "clipping makes it about 0.75 of a Poisson law", GLM)
     arrived: float = by_hand(
         0.15, "deviation of the linear predictor that a step more would change, from which on a result is warned of",
         "beyond it what is left out of second order shows in coverage", GLM)
