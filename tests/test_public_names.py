@@ -63,7 +63,7 @@ def test_missing_extra_is_one_line(monkeypatch):
 
 
 def test_using_no_jax_for_expected_statistics():
-    loaded = loaded_after("import hubbub\nhubbub.PrivateLogisticRegression, hubbub.PrivateGaussianMixture")
+    loaded = loaded_after("import hubbub\nhubbub.VariationalLogisticRegression, hubbub.PrivateGaussianMixture")
     assert not loaded & set(EXTRAS)
 
 

@@ -22,8 +22,10 @@ if TYPE_CHECKING:
         UntrustworthyWarning,
         WeakPrivacyWarning,
     )
+    from hubbub.estimators.glm import PrivateGLM, PrivatePoissonRegression
     from hubbub.estimators.linear_regression import PrivateLinearRegression
-    from hubbub.estimators.logistic import PrivateLogisticRegression
+    from hubbub.estimators.logistic import VariationalLogisticRegression
+    from hubbub.estimators.logistic_regression import PrivateLogisticRegression
     from hubbub.estimators.mixture import PrivateGaussianMixture
     from hubbub.estimators.sgld import PrivateSGLD
     from hubbub.estimators.svi import PrivateSVI
@@ -51,9 +53,11 @@ _HOMES = {
     "Population": "hubbub.privacy",
     "PrivacyLeakWarning": "hubbub.errors",
     "PrivacyReport": "hubbub.privacy",
+    "PrivateGLM": "hubbub.estimators.glm",
     "PrivateGaussianMixture": "hubbub.estimators.mixture",
     "PrivateLinearRegression": "hubbub.estimators.linear_regression",
-    "PrivateLogisticRegression": "hubbub.estimators.logistic",
+    "PrivateLogisticRegression": "hubbub.estimators.logistic_regression",
+    "PrivatePoissonRegression": "hubbub.estimators.glm",
     "PrivateSGLD": "hubbub.estimators.sgld",
     "PrivateSVI": "hubbub.estimators.svi",
     "RegressionRelease": "hubbub.analyses.linear.release",
@@ -62,6 +66,7 @@ _HOMES = {
     "TrustedAggregator": "hubbub.engines",
     "Turnout": "hubbub.roles",
     "UntrustworthyWarning": "hubbub.errors",
+    "VariationalLogisticRegression": "hubbub.estimators.logistic",
     "WeakPrivacyWarning": "hubbub.errors",
     "decode_release": "hubbub.roles",
     "epsilon_spent": "hubbub.privacy",
@@ -76,10 +81,10 @@ __version__ = "0.2.0.dev0"
 __all__ = [
     "Bernoulli", "Budget", "BudgetExceeded", "Categorical", "Engine", "Gaussian", "GaussianMean", "HubbubError",
     "InvalidInput", "Ledger", "LocalEngine", "NetworkEngine", "OutOfDomainWarning", "PerhapsReleased", "PoissonRate",
-    "Population", "PrivacyLeakWarning", "PrivacyReport", "PrivateGaussianMixture", "PrivateLinearRegression",
-    "PrivateLogisticRegression", "PrivateSGLD", "PrivateSVI", "RegressionRelease", "Release", "RoundRefused",
-    "TrustedAggregator", "Turnout", "UntrustworthyWarning", "WeakPrivacyWarning",
-    "decode_release", "epsilon_spent", "fits", "run",
+    "Population", "PrivacyLeakWarning", "PrivacyReport", "PrivateGLM", "PrivateGaussianMixture",
+    "PrivateLinearRegression", "PrivateLogisticRegression", "PrivatePoissonRegression", "PrivateSGLD", "PrivateSVI",
+    "RegressionRelease", "Release", "RoundRefused", "TrustedAggregator", "Turnout", "UntrustworthyWarning",
+    "VariationalLogisticRegression", "WeakPrivacyWarning", "decode_release", "epsilon_spent", "fits", "run",
     "settle_round", "vectors_of", "warn_outside",
 ]  # fmt: skip
 

@@ -71,11 +71,11 @@ def test_a_study_of_one_sum(live: LocalComputes, tmp_path: Path, capsys: pytest.
     assert "--out must be left out for this analysis" in " ".join(said.split())
 
 
-@pytest.mark.parametrize(("kind", "steps"), [("logistic", 10), ("mixture", 4)])
+@pytest.mark.parametrize(("kind", "steps"), [("glm", 4), ("logistic", 10), ("mixture", 4)])
 def test_a_study_of_many_rounds_is_followed(
     live: LocalComputes, tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str, steps: int
 ):
-    write_study(tmp_path, live.urls, kind, steps=steps)
+    write_study(tmp_path, live.urls, kind, **({} if kind == "glm" else {"steps": steps}))
     study = tmp_path / "study.json"
     pin = run(capsys, "study", "create", tmp_path / "study.toml")["fingerprints"]["study"]
     run(capsys, "study", "open", study)
@@ -97,6 +97,10 @@ def test_a_study_of_many_rounds_is_followed(
         assert [each["round"] for each in json.loads(out)["rounds"]] == list(range(steps))
     result = run(capsys, "study", "result", study)
     assert result["privacy"]["guarantee"] is True
+    if kind == "glm":
+        age = result["coefficients"]["age"]
+        assert age["low"] < 0.03 < age["high"] < 0.2
+        return
     assert result["privacy"]["steps"] == steps
     if kind == "logistic":
         assert result["coefficients"]["first"]["mean"] > 0.3 > -0.3 > result["coefficients"]["second"]["mean"]

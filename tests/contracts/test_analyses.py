@@ -18,6 +18,7 @@ from contracts.structure import satisfies
 from hubbub.analyses import ANALYSES as REGISTRY
 from hubbub.analyses.driver import run
 from hubbub.analyses.families.families import Bernoulli, Categorical, Gaussian, GaussianMean, PoissonRate
+from hubbub.analyses.glm.analysis import GLM
 from hubbub.analyses.iterative.logistic import LogisticRegression
 from hubbub.analyses.iterative.mixture import GaussianMixture
 from hubbub.analyses.linear.auto import LinearRegression
@@ -47,6 +48,7 @@ RNG = np.random.default_rng(20261115)
 X = RNG.uniform(-1, 1, size=(N, 2))
 REGRESSION = np.column_stack([X, np.clip(X @ [0.5, -0.3] + 0.1 * RNG.standard_normal(N), -1, 1)])
 LABELLED = np.column_stack([X, X[:, 0] > 0])
+COUNTED = np.column_stack([X, np.random.default_rng(5).poisson(np.exp(1 + X @ [0.5, -0.3]))]).astype(float)
 COLUMNS = (("a", "b"), "y", (-1.0, 1.0))
 BOUNDS = ((-1.0, 1.0), (-1.0, 1.5))
 
@@ -63,6 +65,9 @@ ANALYSES: dict[str, tuple[Analysis[Any, Any], np.ndarray]] = {
     "Gaussian, prior given": (Gaussian(5.0, 0.5, 2.0, 1.0, 1.0, "height"), RNG.standard_normal((N, 1))),
     "Gaussian mean": (GaussianMean((3.0, 2.0), 1.0, names=("a", "b")), RNG.standard_normal((N, 2))),
     "Poisson": (PoissonRate(20.0, column="events"), RNG.poisson(3.0, (N, 1)).astype(float)),
+    "glm, yes or no": (GLM(("a", "b"), "y", (0.0, 1.0), BOUNDS), LABELLED),
+    "glm, probit": (GLM(("a", "b"), "y", (0.0, 1.0), BOUNDS, "probit"), LABELLED),
+    "glm, counts": (GLM(("a", "b"), "y", (0.0, 20.0), BOUNDS, "poisson"), COUNTED),
     "logistic": (LogisticRegression(("a", "b"), "y", steps=4, seed=1), LABELLED),
     "logistic, batches that select themselves": (
         LogisticRegression(("a", "b"), "y", steps=4, batch=60, selection="self", seed=1),

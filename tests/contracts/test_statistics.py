@@ -26,6 +26,7 @@ from hubbub.statistics import (
     Distances,
     MeanAndSquare,
     Means,
+    NewtonStep,
     OneHot,
     Regression,
     SecondMoments,
@@ -34,6 +35,7 @@ from hubbub.statistics import (
     bounded_vectors,
     install,
 )
+from hubbub.statistics.responses import Counts, LogCounts, Logit, Probit
 
 PROGRAM = JaakkolaProgram(2, radius=2.0)
 install(PROGRAM)
@@ -52,6 +54,10 @@ STATISTICS: dict[str, Statistic] = {
     "spread": Spread(1.5, 2),
     "clipped program": Clipped(PROGRAM, np.eye(3).ravel(), 0.5),
     "clipped program, self-selected": Clipped(PROGRAM, np.eye(3).ravel(), 0.5, probability=0.5),
+    "newton step, logit": NewtonStep(Logit(), (0.1, -1.0, 2.0), 0.7, 0.6, 0.9, 0.3),
+    "newton step, probit": NewtonStep(Probit(), (0.1, -1.0), 0.7, 0.6, 0.3, 0.3),
+    "newton step, counts": NewtonStep(Counts(1.5, 0.2), (0.1, -1.0, 0.3), 3.0, 5.0, 0.9, 0.3),
+    "newton step, log counts": NewtonStep(LogCounts(), (0.1, -1.0), 2.0, 1.0, 0.9, 0.3),
     "stacked": Stacked((Spread(1.5, 2), ColumnHistogram((2.0,), 3, 4)), (0.7, 0.3)),
 }
 SLACK = 1 + 1e-12

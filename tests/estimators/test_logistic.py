@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 
-from hubbub import Budget, Ledger, LocalEngine, PrivateLogisticRegression
+from hubbub import Budget, Ledger, LocalEngine, VariationalLogisticRegression
 from hubbub.analyses.iterative.logistic import JaakkolaProgram
 from hubbub.errors import UntrustworthyWarning
 
@@ -22,10 +22,10 @@ def patients(centre: float = 0.0, scale: float = 1.0, n: int = N) -> tuple[np.nd
     return np.column_stack([(age - centre) / scale, smokes]), y.astype(float)
 
 
-def fitted(x: np.ndarray, y: np.ndarray, seed: int = 1, **kwargs) -> PrivateLogisticRegression:
-    return PrivateLogisticRegression(**{"budget": Budget(1.0, 1e-5), "engine": LocalEngine(seed=seed), **kwargs}).fit(
-        x, y
-    )
+def fitted(x: np.ndarray, y: np.ndarray, seed: int = 1, **kwargs) -> VariationalLogisticRegression:
+    return VariationalLogisticRegression(
+        **{"budget": Budget(1.0, 1e-5), "engine": LocalEngine(seed=seed), **kwargs}
+    ).fit(x, y)
 
 
 def test_raw_units_are_confidently_wrong_and_it_is_said_loudly():

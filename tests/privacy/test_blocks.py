@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from joblib import Parallel, delayed
 
-from hubbub import Bernoulli, Budget, Ledger, LocalEngine, PrivateLinearRegression, PrivateLogisticRegression
+from hubbub import Bernoulli, Budget, Ledger, LocalEngine, PrivateLinearRegression, VariationalLogisticRegression
 from hubbub.engines.local.pool import POOL
 from hubbub.errors import HubbubError, InvalidInput
 from hubbub.privacy import blocks, current_ledger
@@ -33,8 +33,8 @@ def linear() -> PrivateLinearRegression:
     return PrivateLinearRegression(BUDGET, 1.0, 1.0, method="plain", engine=ENGINE)
 
 
-def logistic() -> PrivateLogisticRegression:
-    return PrivateLogisticRegression(BUDGET, steps=2, engine=ENGINE)
+def logistic() -> VariationalLogisticRegression:
+    return VariationalLogisticRegression(BUDGET, steps=2, engine=ENGINE)
 
 
 FITS: dict[str, Callable[[], object]] = {

@@ -18,6 +18,7 @@ ANALYSES: Registry[Analysis[Any, Any]] = Registry(
         "linear": f"{_LINEAR}.auto:LinearRegression",
         "linear-projected": f"{_LINEAR}.projected:ProjectedRegression",
         "linear-plain": f"{_LINEAR}.projected:PlainRegression",
+        "glm": "hubbub.analyses.glm.analysis:GLM",
         "bernoulli": f"{_FAMILIES}:Bernoulli",
         "categorical": f"{_FAMILIES}:Categorical",
         "gaussian": f"{_FAMILIES}:Gaussian",

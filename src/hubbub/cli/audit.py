@@ -24,7 +24,9 @@ class AuditCommand:
 
     analysis: Annotated[
         str | None,
-        Parameter(help="Only this analysis: linear, bernoulli, categorical, gaussian, poisson, logistic or mixture."),
+        Parameter(
+            help="Only this analysis: linear, glm, bernoulli, categorical, gaussian, poisson, logistic or mixture."
+        ),
     ] = None
     mechanism: Annotated[str | None, Parameter(help="Only this law of noise [default: all that hubbub brings].")] = None
     engine: Annotated[

@@ -30,6 +30,7 @@ class ExperimentOptions:
             "efficiency",
             "all",
             "coverage",
+            "glm",
             "others",
             "mechanisms",
             "dpvi",
@@ -67,6 +68,7 @@ def experiment(options: ExperimentOptions) -> None:
         hubbub experiment fig3 --data gdsc --as published
         hubbub experiment all --out out --data gdsc --jobs 2
         hubbub experiment efficiency --json
+        hubbub experiment glm --repeats 5
         hubbub experiment dpvi --repeats 5
         hubbub experiment mechanisms --jobs 2
         hubbub experiment adassp --data adassp --repeats 1

@@ -34,7 +34,7 @@ class UpOptions:
 
     computes: Computes = 3
     analysis: Annotated[
-        Literal["linear", "bernoulli", "categorical", "gaussian", "poisson", "logistic", "mixture"],
+        Literal["linear", "glm", "bernoulli", "categorical", "gaussian", "poisson", "logistic", "mixture"],
         Parameter(help="What is computed, from simulated data whose truth is known."),
     ] = "linear"
     clients: Annotated[int, Whole, Parameter(help="N, simulated clients that really enrol and upload.")] = 200

@@ -1,4 +1,4 @@
-"""PrivateLogisticRegression: Bayesian logistic regression behind scikit-learn's interface."""
+"""VariationalLogisticRegression: logistic regression by Jaakkola and Jordan's bound, an example of the paper's kind."""
 
 from __future__ import annotations
 
@@ -18,8 +18,11 @@ from hubbub.protocols import Engine
 from hubbub.statistics.bounds import positive
 
 
-class PrivateLogisticRegression:
-    """Bayesian logistic regression, beta ~ N(0, prior_scale^2), with an intercept.
+class VariationalLogisticRegression:
+    """Bayesian logistic regression by a variational bound, beta ~ N(0, prior_scale^2), with an intercept.
+
+    An example of learning in many steps. Its intervals hold the truth less often than they say, and columns have to be
+    standardised by hand; PrivateLogisticRegression has neither weakness.
 
     Parameters
     ----------
@@ -60,7 +63,7 @@ class PrivateLogisticRegression:
         self.privacy_: TrainingReport | None = None
         self.caution_: str | None = None
 
-    def fit(self, X: Any, y: Any) -> PrivateLogisticRegression:
+    def fit(self, X: Any, y: Any) -> VariationalLogisticRegression:
         """Run all steps over the rows (one client each); y is 0 or 1."""
         rows = _labelled(X, y)
         names = tuple(f"x{j}" for j in range(rows.shape[1] - 1))
@@ -73,11 +76,11 @@ class PrivateLogisticRegression:
 
     def __repr__(self) -> str:
         caution = "" if self.caution_ is None else f": {self.caution_}"
-        return f"PrivateLogisticRegression(x_norm={self.x_norm:g}, prior_scale={self.prior_scale:g}){caution}"
+        return f"VariationalLogisticRegression(x_norm={self.x_norm:g}, prior_scale={self.prior_scale:g}){caution}"
 
     def predict_proba(self, X: Any) -> Floats:
         """(n, 2): posterior predictive probabilities of 0 and 1 (MacKay's approximation)."""
-        return fitted(self.result_, "PrivateLogisticRegression").probabilities(X)
+        return fitted(self.result_, "VariationalLogisticRegression").probabilities(X)
 
     def predict(self, X: Any) -> Any:
         """The more probable class of each row."""
@@ -85,7 +88,7 @@ class PrivateLogisticRegression:
 
     def summary(self, level: float = 0.9) -> Summary:
         """A table of the coefficients: mean, deviation, interval, probability of being positive."""
-        found = fitted(self.result_, "PrivateLogisticRegression")
+        found = fitted(self.result_, "VariationalLogisticRegression")
         return Summary(tuple(found.table(level)), level, "\n".join([note_of(found.privacy), *found.notes()]))
 
 

@@ -10,7 +10,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hubbub.errors import InvalidInput, invalid
-from hubbub.experiments import adassp, coverage, dpvi, efficiency, fig1b, fig2, fig3, mechanisms, others, real, table1
+from hubbub.experiments import (
+    adassp,
+    coverage,
+    dpvi,
+    efficiency,
+    fig1b,
+    fig2,
+    fig3,
+    glm,
+    mechanisms,
+    others,
+    real,
+    table1,
+)
 from hubbub.experiments.modes import Mode
 from hubbub.experiments.outcome import Outcome
 from hubbub.experiments.real_sets import Half
@@ -23,6 +36,7 @@ EXPERIMENTS = {
     "table1": table1,
     "efficiency": efficiency,
     "coverage": coverage,
+    "glm": glm,
     "others": others,
     "mechanisms": mechanisms,
     "dpvi": dpvi,

@@ -24,6 +24,7 @@ TITLES = {
     "table1": "Table 1: seconds",
     "efficiency": "The efficiency theorems",
     "coverage": "Do 90 % intervals cover 90 %?",
+    "glm": "Generalised linear models",
     "others": "Other data sets",
     "mechanisms": "Laws of noise side by side",
     "adassp": "The table of Wang 2018",

@@ -27,6 +27,11 @@ def _linear(rng: np.random.Generator, n: int) -> Floats:
     return np.column_stack([X, 20 + X @ [0.1, -2.0, 0.0] + rng.normal(size=n)])
 
 
+def _claims(rng: np.random.Generator, n: int) -> Floats:
+    X = np.column_stack([rng.normal(50.0, 12.0, n), rng.random(n) < 0.3])
+    return np.column_stack([X, rng.random(n) < 1 / (1 + np.exp(2 - X @ [0.03, 0.5]))])
+
+
 def _logistic(rng: np.random.Generator, n: int) -> Floats:
     X = rng.normal(size=(n, 2))
     return np.column_stack([X, rng.random(n) < 1 / (1 + np.exp(-(X @ [1.0, -1.0])))])
@@ -45,6 +50,11 @@ TRIALS = {
             "x_bound": "age=0:100,dose=0:5,weight=40:120", "y_bound": "0:40",
         },
         _linear, "age 0.1, dose -2, weight 0",
+    ),
+    "glm": Trial(
+        "claims by age and whether people smoke",
+        {"features": ["age", "smoker"], "target": "claim", "x_bound": "age=0:110,smoker=0:1"},
+        _claims, "age 0.03, smoker 0.5, intercept -2",
     ),
     "bernoulli": Trial(
         "who smokes", {"column": "smokes"}, lambda rng, n: (rng.random((n, 1)) < 0.3).astype(float), "probability 0.3"

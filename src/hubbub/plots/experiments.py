@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -30,6 +31,7 @@ STYLES = {
     "default": ("tab:green", "-", "D"),
     "published": ("tab:red", "", "x"),
 }
+COLUMNS = ("tab:green", "tab:orange", "tab:blue")
 SELECTED = ("NP", "proj TA", "proj DDP", "hubbub")
 
 
@@ -171,6 +173,28 @@ def coverage(rows: Sequence[Row], banner: str | None) -> Figure:
         axes.set(xscale="log", xlabel="n", title=f"epsilon={epsilon:g}", ylim=(0, 1))
     figure.axes[0].set_ylabel("coverage of 90 % intervals")
     handles, labels = figure.axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=7, frameon=False)
+    return figure
+
+
+def glm(rows: Sequence[Row], banner: str | None) -> Figure:
+    """Coverage against n, a panel for each family and epsilon; a colour for each kind of columns."""
+    families, epsilons = (list(dict.fromkeys(row[name] for row in rows)) for name in ("family", "epsilon"))
+    shape = (len(families), len(epsilons))
+    figure = Figure(figsize=(4 * shape[1], 3 * shape[0]), layout="constrained")
+    panels = np.reshape(figure.subplots(*shape, sharex=True, sharey=True), shape)
+    for (i, family), (j, epsilon) in itertools.product(enumerate(families), enumerate(epsilons)):
+        axes = panels[i, j]
+        part = [row for row in rows if (row["family"], row["epsilon"]) == (family, epsilon)]
+        for d, line in zip(sorted({row["d"] for row in part}), (":", "-", "--"), strict=False):
+            for kind, colour in zip(dict.fromkeys(row["x"] for row in part), COLUMNS, strict=False):
+                mine = [row for row in part if (row["d"], row["x"]) == (d, kind)]
+                n, found = ([row[name] for row in mine] for name in ("n", "coverage"))
+                axes.plot(n, found, color=colour, ls=line, marker="o", ms=4, lw=1, label=f"d={d}, {kind}")
+        axes.axhspan(0.87, 0.93, color="grey", alpha=0.25)
+        axes.set(xscale="log", xlabel="n", title=f"{family}, epsilon={epsilon:g}", ylim=(0.5, 1))
+    figure.supylabel("coverage of 90 % intervals")
+    handles, labels = panels[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=7, frameon=False)
     return figure
 

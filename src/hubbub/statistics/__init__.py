@@ -7,6 +7,7 @@ from hubbub.statistics.distances import Distances
 from hubbub.statistics.domain import bounded_vectors, warn_outside
 from hubbub.statistics.histogram import ColumnHistogram
 from hubbub.statistics.moments import MeanAndSquare, Means, SecondMoments
+from hubbub.statistics.newton import NewtonStep
 from hubbub.statistics.registry import STATISTICS, statistic_from
 from hubbub.statistics.regression import Gram, Regression
 from hubbub.statistics.spread import Spread
@@ -24,6 +25,7 @@ __all__ = [
     "Gram",
     "MeanAndSquare",
     "Means",
+    "NewtonStep",
     "OneHot",
     "Program",
     "Regression",

@@ -16,6 +16,8 @@ from hubbub.statistics.counts import Count, OneHot
 from hubbub.statistics.distances import Distances
 from hubbub.statistics.histogram import ColumnHistogram
 from hubbub.statistics.moments import MeanAndSquare, Means, SecondMoments
+from hubbub.statistics.newton import NAME as NEWTON
+from hubbub.statistics.newton import NewtonStep
 from hubbub.statistics.regression import Regression
 from hubbub.statistics.spread import Spread
 from hubbub.statistics.stacked import Stacked
@@ -96,6 +98,7 @@ _OWN: dict[str, Builder[Statistic] | str] = {
     "spread": lambda d: Spread(positive("norm", d["norm"]), _small(d["features"], 1)),
     "stacked": _stacked,
     KIND: _clipped,
+    NEWTON: NewtonStep.of,
 }
 STATISTICS: Registry[Statistic] = Registry("hubbub.statistics", "statistic", _OWN)
 """Every statistic that is installed here."""

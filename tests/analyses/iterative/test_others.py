@@ -12,10 +12,10 @@ from hubbub import (
     Ledger,
     LocalEngine,
     PrivateGaussianMixture,
-    PrivateLogisticRegression,
     PrivateSGLD,
     PrivateSVI,
     TrustedAggregator,
+    VariationalLogisticRegression,
 )
 from hubbub.analyses.iterative.logistic import JaakkolaProgram
 from hubbub.analyses.iterative.mixture import MixtureProgram
@@ -52,7 +52,7 @@ def test_privacy_noise_limits_the_langevin_step():
 
 def test_expected_statistics_of_a_logistic_regression_without_noise_are_near_the_mode():
     X, y = models.logistic_data(1000)
-    fitted = PrivateLogisticRegression(x_norm=10.0, noise_multiplier=0.0, steps=60).fit(X, y)
+    fitted = VariationalLogisticRegression(x_norm=10.0, noise_multiplier=0.0, steps=60).fit(X, y)
     w = fitted.posterior_.mean
     design = np.column_stack([X, np.ones(1000)])
     gradient = design.T @ (y - 1 / (1 + np.exp(-design @ w))) - w
@@ -64,8 +64,8 @@ def test_expected_statistics_of_a_logistic_regression_without_noise_are_near_the
 @pytest.mark.parametrize("epsilon", [0.3, 3.0])
 def test_private_logistic_regression_is_wider_than_without_noise_and_stays_finite(epsilon: float):
     X, y = models.logistic_data(1000)
-    exact = PrivateLogisticRegression(noise_multiplier=0.0, engine=TrustedAggregator()).fit(X, y)
-    private = PrivateLogisticRegression(Budget(epsilon, 1e-5), engine=LocalEngine(seed=1)).fit(X, y)
+    exact = VariationalLogisticRegression(noise_multiplier=0.0, engine=TrustedAggregator()).fit(X, y)
+    private = VariationalLogisticRegression(Budget(epsilon, 1e-5), engine=LocalEngine(seed=1)).fit(X, y)
     assert np.isfinite(private.posterior_.covariance).all()
     z = np.abs(private.posterior_.mean - exact.posterior_.mean) / private.posterior_.std
     assert z.max() < 4
@@ -98,9 +98,9 @@ def test_no_vector_of_the_built_in_programs_is_longer_than_its_bound():
 @pytest.mark.parametrize(
     ("make", "data", "message"),
     [
-        (lambda **k: PrivateLogisticRegression(**k), (np.zeros((5, 2)), [0, 1, 2, 0, 1]), "y must be 0 or 1"),
-        (lambda **k: PrivateLogisticRegression(**k), (np.zeros((5, 2)), [0, 1]), "y must have a value for each"),
-        (lambda **k: PrivateLogisticRegression(batch=6, **k), (np.zeros((5, 2)), [0, 1, 0, 0, 1]), "batch must be"),
+        (lambda **k: VariationalLogisticRegression(**k), (np.zeros((5, 2)), [0, 1, 2, 0, 1]), "y must be 0 or 1"),
+        (lambda **k: VariationalLogisticRegression(**k), (np.zeros((5, 2)), [0, 1]), "y must have a value for each"),
+        (lambda **k: VariationalLogisticRegression(batch=6, **k), (np.zeros((5, 2)), [0, 1, 0, 0, 1]), "batch must be"),
         (lambda **k: PrivateGaussianMixture(**k), (np.full((5, 2), np.nan),), "X must be finite"),
         (lambda **k: PrivateSGLD(models.without_plate, **k), models.logistic_data(), "outside a subsampled plate"),
     ],
@@ -135,7 +135,7 @@ def test_learning_in_steps_runs_under_laplace_noise(estimator: str):
     elif estimator == "sgld":
         found = PrivateSGLD(models.normal_mean, clip=4.0, **settings).fit(X[:, 0]).sample(50)["m"]
     elif estimator == "logistic":
-        found = PrivateLogisticRegression(**settings).fit(X, y).posterior_.std
+        found = VariationalLogisticRegression(**settings).fit(X, y).posterior_.std
     else:
         found = PrivateGaussianMixture(3, x_norm=3.0, **settings).fit(groups(300)).result_.table()[0]["mean"]
     assert np.isfinite(found).all()

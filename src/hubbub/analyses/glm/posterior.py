@@ -1,0 +1,134 @@
+"""The posterior of a generalised linear model: draws of coefficients and intercept, the noise of all steps counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from hubbub.analyses.glm.families import FAMILIES, Family
+from hubbub.analyses.glm.look import Stepped
+from hubbub.analyses.glm.target import KnownVariance
+from hubbub.analyses.linear.noise_aware import Prior
+from hubbub.analyses.linear.sampler.chains import Effort, walks
+from hubbub.analyses.linear.sampler.diagnostics import Diagnostics, diagnose
+from hubbub.analyses.posterior import LinearPosterior
+from hubbub.arrays import Floats
+from hubbub.progress import watched
+
+_CELLS = 1 << 20  # numbers held at once while predictions are averaged over draws
+
+
+@dataclass(frozen=True)
+class GLMPosterior:
+    """Draws of coefficients and intercept, in the units of the data, and what they say of y."""
+
+    linear: LinearPosterior
+    """The draws; its residual variance is 1 and means nothing here."""
+    family: str
+
+    @property
+    def mean(self) -> Floats:
+        """Of the coefficients."""
+        return self.linear.mean
+
+    @property
+    def std(self) -> Floats:
+        """Of the coefficients."""
+        return self.linear.std
+
+    @property
+    def covariance(self) -> Floats:
+        """Of the coefficients."""
+        return self.linear.covariance
+
+    @property
+    def intercept(self) -> float:
+        """Posterior mean of the intercept."""
+        return self.linear.intercept
+
+    @property
+    def draws(self) -> Floats:
+        """(k, d + 1): coefficients and, last, the intercept."""
+        assert self.linear.draws is not None
+        return self.linear.draws[:, :-1]
+
+    @property
+    def chains(self) -> Floats:
+        """(chains, k, d + 1): draws of the same posterior with the sampler's chains kept apart."""
+        assert self.linear.chains is not None
+        return self.linear.chains[..., :-1]
+
+    @property
+    def diagnostics(self) -> Diagnostics:
+        """Of the chains, for coefficients and intercept."""
+        found = self.linear.diagnostics
+        assert found is not None
+        return Diagnostics(found.ess_bulk[:-1], found.r_hat[:-1])
+
+    def interval(self, level: float = 0.9) -> Floats:
+        """(d, 2) central credible intervals of the coefficients."""
+        return self.linear.interval(level)
+
+    def intervals(self, level: float = 0.9) -> Floats:
+        """(d + 1, 2): the same, with that of the intercept last."""
+        return self.linear.intervals(level)
+
+    def sample(self, size: int = 1, seed: int | None = None) -> Floats:
+        """(size, d) draws of the coefficients."""
+        return self.sample_all(size, seed)[:, :-1]
+
+    def sample_all(self, size: int = 1, seed: int | None = None) -> Floats:
+        """(size, d + 1) draws of coefficients and intercept."""
+        return self.linear.sample_all(size, seed)[:, :-1]
+
+    def linear_predictor(self, X: Floats) -> Floats:
+        """Posterior mean of the linear predictor of these rows."""
+        return np.asarray(X @ self.mean + self.intercept)
+
+    def expected(self, X: Floats) -> Floats:
+        """The probability of y = 1, or the expected count, of these rows: averaged over the posterior."""
+        mean, draws = FAMILIES[self.family].mean, self.draws
+        return _averaged(X, draws, lambda eta: np.asarray(mean(eta).mean(axis=0)))
+
+    def expected_interval(self, X: Floats, level: float = 0.9) -> Floats:
+        """(n, 2) central credible intervals of the same."""
+        ends, mean = [(1 - level) / 2, (1 + level) / 2], FAMILIES[self.family].mean
+        return _averaged(X, self.draws, lambda eta: np.asarray(np.quantile(mean(eta), ends, axis=0).T))
+
+
+def _averaged(X: Floats, draws: Floats, what: Callable[[Floats], Floats]) -> Floats:
+    """`what` of (draws, rows) linear predictors, in pieces, so that memory stays bounded."""
+    size = max(1, _CELLS // len(draws))
+    parts = [X[first : first + size] for first in range(0, len(X), size)] or [X]
+    return np.concatenate([what(draws[:, :-1] @ part.T + draws[:, -1:]) for part in parts])
+
+
+def sample_glm(
+    stepped: Stepped, family: Family, prior: Prior | None = None, *, draws: int = 1000, seed: int | None = 0
+) -> GLMPosterior:
+    """Draws of the coefficients, until chains agree or the longest effort is reached (`sampler/chains.py`)."""
+    rng, target = np.random.default_rng(seed), KnownVariance(stepped, prior or Prior(), family.intercept)
+    effort = Effort.of(target.p)
+    with threadpool_limits(1), watched("sampling") as advance:
+        for walked in walks(rng, target, effort, effort.attempts(draws), advance):
+            weights = np.exp(walked.draws.log_weight - walked.draws.log_weight.max())
+            weights /= weights.sum()
+            rows = walked.chains(weights)
+            chains = _in_data_units(walked.draws.beta[rows.ravel()], stepped).reshape(*rows.shape, -1)
+            if not diagnose(chains[..., :-1]).bad.any():
+                break
+    chosen = rng.choice(weights.size, draws, p=weights)
+    S = np.einsum("k,kij->ij", weights, walked.draws.S)
+    q = np.einsum("k,kij,kj->i", weights, walked.draws.S, walked.draws.beta)
+    centre = _in_data_units(np.linalg.lstsq(S, q)[0][None], stepped)[0, :-1]
+    found = _in_data_units(walked.draws.beta[chosen], stepped)
+    return GLMPosterior(LinearPosterior.of_draws(found, chains, centre), family.name)
+
+
+def _in_data_units(beta: Floats, stepped: Stepped) -> Floats:
+    """(k, d + 2): coefficients, intercept, and 1 for a residual variance."""
+    coefficients, intercept = stepped.original(beta)
+    return np.column_stack([coefficients, intercept, np.ones(len(beta))])
