@@ -22,10 +22,12 @@ from hubbub import (
     LocalEngine,
     PrivacyLeakWarning,
     PrivateGLM,
+    PrivateLinearRegression,
     PrivateLogisticRegression,
     PrivatePoissonRegression,
     TrustedAggregator,
 )
+from hubbub.errors import UntrustworthyWarning
 
 BUDGET = Budget(1.0, 1e-6)
 LARGE = Budget(1e4, 1e-6)
@@ -188,7 +190,6 @@ def test_bad_input_of_a_classifier_is_one_line_and_nothing_is_charged(case: str)
         ({"family": "poisson", "y_bound": -1.0}, [0, 1, 2], "y_bound must be positive and finite"),
         ({"family": "poisson", "y_bound": (2, 9)}, [0, 1, 2], r"y_bound must be \(0, B\) for counts"),
         ({"family": "bernoulli"}, [0, 1, 717], "y must be 0 or 1 for the family bernoulli"),
-        ({"family": "bernoulli"}, [1, 1, 1], "y must have two classes, got one class only"),
         ({"family": "bernoulli", "y_bound": 3}, [0, 1, 1], "y_bound must be left out for bernoulli"),
         ({"family": "cauchy"}, [0, 1, 1], "family must be one of bernoulli, probit, poisson"),
         ({"family": "probit", "engine": LocalEngine}, [0, 1, 1], "engine must be an engine"),
@@ -200,3 +201,39 @@ def test_bad_input_of_a_model_is_one_line_and_nothing_is_charged(options, y, mes
     assert not ledger.entries
     assert "717" not in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("model", [
+    PrivateGLM("bernoulli", x_bound=3.0, draws=100), PrivateGLM("probit", x_bound=3.0, draws=100),
+    PrivateLogisticRegression(x_bound=3.0, classes=[0, 1], draws=100),
+])  # fmt: skip
+def test_outcomes_of_one_kind_are_outcomes_like_any_other(model):
+    """One other row would make the difference: if it decided whether a fit fails, no noise would cover it."""
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UntrustworthyWarning)
+        assert model.fit(X, np.zeros(200, dtype=int)).privacy_.as_dict()["guarantee"] is True
+
+
+@pytest.mark.parametrize("model", [
+    PrivateGLM("bernoulli", x_bound=3.0), PrivatePoissonRegression(x_bound=3.0, y_bound=9.0),
+    PrivateLogisticRegression(x_bound=3.0), PrivateLinearRegression(x_bound=3.0, y_bound=9.0),
+], ids=lambda model: type(model).__name__)  # fmt: skip
+@pytest.mark.parametrize(("X", "y"), [
+    (np.array([[1.0], ["71x"], [2.0]], dtype=object), [0, 1, 0]), (np.array([71.7, 1.0, 2.0]), [0, 1, 0]),
+    (np.array([[71.7j], [1.0], [2.0]]), [0, 1, 0]), (71.7, [0, 1, 0]),
+], ids=["text", "one column", "complex", "a number"])  # fmt: skip
+def test_what_scikit_learn_refuses_is_said_without_the_values_it_quotes(model, X, y):
+    with pytest.raises(InvalidInput) as caught:
+        model.fit(X, y)
+    assert "71" not in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("model", [PrivateGLM("bernoulli"), PrivateLinearRegression(y_bound=9.0)])
+def test_a_bound_that_is_read_off_the_data_is_told_to_nobody(model):
+    X = np.array([[1.0], [7.1e60], [2.0]])
+    with warnings.catch_warnings(), pytest.raises(InvalidInput, match="x_bound must be given") as caught:
+        warnings.simplefilter("ignore", PrivacyLeakWarning)
+        model.fit(X, [0, 1, 0])
+    assert "7.1" not in str(caught.value)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from hubbub.analyses.driver import run
 from hubbub.analyses.glm.analysis import GLM
@@ -20,6 +20,7 @@ from hubbub.analyses.summary import Summary, note_on, to_arviz
 from hubbub.arrays import Floats, finite_rows
 from hubbub.engines import LocalEngine
 from hubbub.errors import InvalidInput, PrivacyLeakWarning, invalid
+from hubbub.estimators.arrays import checked, new_rows, widest
 from hubbub.estimators.intervals import intervals
 from hubbub.privacy import Budget, Ledger, PrivacyReport, current_ledger
 from hubbub.protocols import Engine, Mechanism, Table
@@ -63,7 +64,7 @@ class GLMEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unty
         return self
 
     def _check_options(self) -> None:
-        """Refuse what is wrong in the parameters before any data is looked at."""
+        """Refuse a wrong ledger, engine or budget before any data is looked at."""
         if self.ledger is not None and not isinstance(self.ledger, Ledger):
             raise invalid("ledger", "a Ledger", repr(self.ledger), "use Ledger(budget, path='ledger.json')")
         if self.engine is not None and (isinstance(self.engine, type) or not isinstance(self.engine, Engine)):
@@ -78,8 +79,7 @@ class GLMEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unty
             raise invalid("x_bound", "given for a table", None, "its rows are not looked at: give the public bound")
         if bound is None:
             assert isinstance(rows, np.ndarray)
-            widest = np.abs(rows[:, :-1]).max(axis=0)
-            bound, leaks = np.where(widest > 0, widest, 1.0), ("x_bound",)
+            bound, leaks = widest("x_bound", rows[:, :-1]), ("x_bound",)
         if isinstance(bound, Mapping):
             names = self._names()
             if set(bound) != set(names):
@@ -103,7 +103,7 @@ class GLMEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unty
 
     def _new_rows(self, X: Any) -> Floats:
         check_is_fitted(self)
-        return finite_rows("X", validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite=False))
+        return new_rows(self, X)
 
     def _expected(self, X: Any) -> Floats:
         """Of y = 1 the probability, of a count the rate, averaged over the posterior."""
@@ -219,9 +219,7 @@ class PrivateGLM(RegressorMixin, GLMEstimator):  # type: ignore[misc]  # scikit-
         return float(super().score(X, y, sample_weight))
 
     def _rows(self, X: Any, y: Any) -> Floats:
-        X, y = validate_data(
-            self, X, y, dtype=np.float64, y_numeric=True, ensure_all_finite=False, ensure_min_samples=2
-        )
+        X, y = checked(self, X, y, y_numeric=True, ensure_min_samples=2)
         X, y = finite_rows("X", X), finite_rows("y", np.asarray(y, dtype=np.float64).reshape(-1, 1))
         check_outcomes(self.family, y[:, 0])
         return np.hstack([X, y])
@@ -239,7 +237,8 @@ class PrivateGLM(RegressorMixin, GLMEstimator):  # type: ignore[misc]  # scikit-
             return (0.0, float(intervals("y_bound", self.y_bound, 1)[0, 1])), ()
         if isinstance(rows, Table):
             raise invalid("y_bound", "given for a table", None, "its rows are not looked at: give the public bound")
-        return (0.0, float(max(rows[:, -1].max(), 1.0))), ("y_bound",)
+        assert isinstance(rows, np.ndarray)
+        return (0.0, max(float(widest("y_bound", rows[:, -1:])[0]), 1.0)), ("y_bound",)
 
 
 class PrivatePoissonRegression(PrivateGLM):
@@ -280,9 +279,7 @@ class PrivatePoissonRegression(PrivateGLM):
 def check_outcomes(family: str, y: Floats) -> None:
     """Refuse values that the family does not know, without a word of which they are."""
     if FAMILIES[family].responses[-1].inside(y).all():
-        if FAMILIES[family].yes_no and y.min() == y.max():
-            raise InvalidInput("y must have two classes, got one class only; nothing can be learned from that")
-        return
+        return  # were outcomes of one kind refused, one row would decide whether a fit fails
     bound = "0 or 1" if FAMILIES[family].yes_no else "a whole number >= 0"
     raise InvalidInput(f"y must be {bound} for the family {family}, got other values; correct or drop such rows")
 

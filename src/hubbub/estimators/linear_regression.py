@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from hubbub.analyses.driver import run
 from hubbub.analyses.linear.auto import LinearRegression
@@ -21,6 +21,7 @@ from hubbub.analyses.summary import Summary, note_on, posterior_rows, to_arviz
 from hubbub.arrays import Floats, finite_rows
 from hubbub.engines import LocalEngine
 from hubbub.errors import PrivacyLeakWarning, invalid
+from hubbub.estimators.arrays import checked, new_rows, widest
 from hubbub.estimators.intervals import intervals
 from hubbub.privacy import Budget, Ledger, PrivacyReport, current_ledger
 from hubbub.protocols import Engine, Mechanism, Table
@@ -191,7 +192,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         return [str(name) for name in getattr(self, "feature_names_in_", numbered)]
 
     def _new_rows(self, X: Any) -> Floats:
-        return finite_rows("X", validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite=False))
+        return new_rows(self, X)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R^2 on these rows. Computed from them as they are, so outside the privacy guarantee."""
@@ -253,9 +254,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         column = _numbers(y)
         if y is not None and column is not None:
             finite_rows("y", column[:, None])
-        X, y = validate_data(
-            self, X, y, dtype=np.float64, y_numeric=True, ensure_all_finite=False, ensure_min_samples=2
-        )
+        X, y = checked(self, X, y, y_numeric=True, ensure_min_samples=2)
         X, y = finite_rows("X", X), np.asarray(y, dtype=np.float64)[:, None]
         return np.hstack([X, y])
 
@@ -283,13 +282,15 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
                 PrivacyLeakWarning,
                 stacklevel=3,
             )
-        widest = np.ones(d + 1) if isinstance(rows, Table) else np.abs(rows).max(axis=0)
-        widest[widest == 0] = 1.0
+        reach = np.ones(d + 1)  # for those bounds that are read off the data
+        if not isinstance(rows, Table):
+            read = ["x_bound" in leaks] * d + ["y_bound" in leaks]
+            reach[read] = widest(leaks[0], rows[:, read]) if leaks else 1.0
         if self.x_norm is not None:
             x = np.tile([-float(self.x_norm), float(self.x_norm)], (d, 1))
         else:
-            x = intervals("x_bound", widest[:-1] if self.x_bound is None else self.x_bound, d)
-        y = intervals("y_bound", widest[-1] if self.y_bound is None else self.y_bound, 1)
+            x = intervals("x_bound", reach[:-1] if self.x_bound is None else self.x_bound, d)
+        y = intervals("y_bound", reach[-1] if self.y_bound is None else self.y_bound, 1)
         return np.vstack([x, y]), tuple(f"{field} was taken from the data" for field in leaks)
 
     def __sklearn_tags__(self) -> Any:

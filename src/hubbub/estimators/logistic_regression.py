@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d, validate_data
+from sklearn.utils.validation import column_or_1d
 
 from hubbub.arrays import Floats, finite_rows
 from hubbub.errors import InvalidInput, invalid
+from hubbub.estimators.arrays import checked
 from hubbub.estimators.glm import GLMEstimator, warn_of_score
 from hubbub.privacy import Budget, Ledger
 from hubbub.protocols import Engine, Mechanism, Table
@@ -64,8 +65,9 @@ class PrivateLogisticRegression(ClassifierMixin, GLMEstimator):  # type: ignore[
         """Run the private rounds over the rows (one client each) and form the posterior.
 
         X can be a table that stays where it is, such as a SparkTable, and y the name of its target column of zeros and
-        ones. Rows that are not finite, and labels of one kind or of three, are refused: whoever sees that a fit failed
-        learns that.
+        ones. Rows that are not finite, and labels that are none of the classes, are refused: whoever sees that a fit
+        failed learns that. Without `classes` so are labels of one kind only, since there is nothing then to take the
+        other class from; give `classes` where a single row might decide that.
         """
         self._check_options()
         leaks: tuple[str, ...] = ()
@@ -75,7 +77,7 @@ class PrivateLogisticRegression(ClassifierMixin, GLMEstimator):  # type: ignore[
             rows: Floats | Table = self._table(X, y)
             self.classes_ = np.array([0, 1])
         else:
-            X, y = validate_data(self, X, y, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=2)
+            X, y = checked(self, X, y, ensure_min_samples=2)
             features = finite_rows("X", X)
             self.classes_, codes, leaks = self._coded(y)
             rows = np.column_stack([features, codes])
@@ -127,8 +129,8 @@ class PrivateLogisticRegression(ClassifierMixin, GLMEstimator):  # type: ignore[
         else:
             classes = present
             leaks = () if set(present.tolist()) <= {0, 1} else ("classes",)
-        if len(present) < 2:
-            raise InvalidInput("y must have two classes, got one class only; nothing can be learned from that")
+        if self.classes is None and len(present) < 2:
+            raise InvalidInput("y must have two classes, got one class only; name both in classes")
         return classes, (y == classes[1]).astype(np.float64), leaks
 
     def __sklearn_tags__(self) -> Any:

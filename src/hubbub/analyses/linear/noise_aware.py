@@ -2,20 +2,21 @@
 
     S = sum of uu'            seen as S + noise, in each round of sums; S positive definite with trace <= n R^2
     q = S beta + N(0, s2 S)   seen as q - S b + noise, around the coefficients b of that round
-    squares of residuals      q' S^-1 q + s2 chi2(n - p) around b, seen with noise
+    squares of residuals      q' S^-1 q + s2 chi2(n - p) around b: counts tell how wide they are, or a noisy sum
 
 No distribution of x is assumed beyond what S says of it. A priori the logarithm of the matrix S is normal around a
 multiple of the identity, with a learned deviation: so S is positive definite whatever a walker does, and strong axes
 are not flattened. log S_jj and log V lie around a common level, as widely as the first round left their scales open.
-The share R2 of the variance of y that x explains is uniform, s2 = (1 - R2) V; coefficients are normal with a covariance
-that is a power of S^-1, learned, too: 0 is all coefficients alike, 1 all axes of S alike, and up to 2 the largest
-effects lie along the axes with the least variance, as where two columns are nearly the same.
+The share R2 of the variance of y that x explains has the arcsine law, s2 = (1 - R2) V; coefficients are normal with a
+covariance that is a power of S^-1, learned, too: 0 is all coefficients alike, 1 all axes of S alike, and up to 2 the
+largest effects lie along the axes with the least variance, as where two columns are nearly the same.
 
 Normal noise has a known variance. Laplace noise (`Released.shape`) is normal noise whose variance was drawn for every
 released number: then walkers sample these variances, too (`sampler/variances.py`), and given them nothing changes.
 
 beta and q are integrated out in closed form, save that the law of the squares given the rest is replaced by a t law of
-the same mean and spread; each draw then carries the weight that makes up for it. What is left is sampled by many
+the same mean and spread, or by their mean where residuals are counted; each draw then carries the weight that makes up
+for it. Coefficients predict for rows as `sampler/on_rows.py` says. What is left is sampled by many
 walkers at once (`sampler/`): log S by elliptical slice sampling around its normal approximation, (V, R2, power) by
 differential evolution between the walkers.
 """
