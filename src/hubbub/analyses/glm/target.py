@@ -23,7 +23,7 @@ class KnownVariance(Target):
 
     def __init__(self, stepped: Stepped, prior: Prior, intercept: float) -> None:
         super().__init__(stepped, prior, None)
-        self.full, self.ratio, self.intercept = False, stepped.ratio, intercept
+        self.full, self.ratio, self.intercept, self.explained_shape = False, stepped.ratio, intercept, 1.0
 
     def variances(self, sums: Sums, hyper: Floats, model: NDArray[np.intp]) -> tuple[Floats, Floats]:
         """Residual variance, and prior covariance of the coefficients."""

@@ -91,6 +91,7 @@ class Target:
             mean[first:] = np.clip(prior.mean / released.factors, -TUNING.widest_prior, TUNING.widest_prior)
         self.mean = mean - self.around
         self.dof = max(self.n - self.p, 1)
+        self.explained_shape = TUNING.explained_shape
 
     def sums(self, log_S: Floats) -> Sums:
         """The sums with these logarithms."""
@@ -203,7 +204,7 @@ class Target:
         """Of (log n V, logit R2, logit of the power): R2 has a beta law of one shape, and the power is uniform."""
         shares = hyper[:, 1:]
         logistic = np.logaddexp(0, -shares) + np.logaddexp(0, shares)
-        shares = logistic @ np.array([TUNING.explained_shape, 1.0])
+        shares = logistic @ np.array([self.explained_shape, 1.0])
         return np.asarray(-0.5 * ((hyper[:, 0] - level) / self.doubt[-1]) ** 2 - shares)
 
     def log_density(self, S: Floats, variances: Variances) -> Floats:
