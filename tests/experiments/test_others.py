@@ -67,7 +67,9 @@ def test_rows_say_what_was_measured(result):
         assert row["q25"] <= row["median"] <= row["q75"]
         assert (row["coverage"] is None) == (row["method"] in ("proj DDP", "mean"))
         assert row["guarantee"] is (True if row["method"] in others.PRIVATE else None)
-    assert {row["ratio"] for row in result.rows if row["method"] == "non-private"} == {1.0}
+    for ratio in ("ratio", "rms_ratio"):
+        assert {row[ratio] for row in result.rows if row["method"] == "non-private"} == {1.0}
+        assert all(0.95 < row[ratio] < 1.2 for row in result.rows if row["method"] == "hubbub")
     assert {(row["dataset"], row["n"], row["d"]) for row in result.rows} == {
         ("airfoil", 1002, 5),
         ("power_plant", 6378, 4),
@@ -79,9 +81,10 @@ def test_claims_list_where_they_fail(result):
     rows = [{**row} for row in result.rows]
     for row in rows:
         if (row["dataset"], row["method"]) == ("airfoil", "hubbub"):
-            row |= {"ratio": 1.5, "median": 99.0, "coverage": 0.5}
-    near, useful, held = others.claims(rows)
-    assert [near.holds, useful.holds, held.holds] == [False] * 3
+            row |= {"ratio": 1.5, "median": 99.0, "rms_ratio": 2.1, "coverage": 0.5}
+    near, useful, twice, held = others.claims(rows)
+    assert [near.holds, useful.holds, twice.holds, held.holds] == [False] * 4
+    assert "not airfoil (2.10)" in twice.measured
     assert "not airfoil (1.50)" in near.measured
     assert "1 of 2 sets" in useful.measured
     assert "airfoil at 1 (50.0%)" in held.measured
