@@ -41,6 +41,8 @@ def test_coefficients_have_their_intervals(stored):
     {"format": "other"}, {"mean": [1.0]}, {"covariance": "none"}, {"names": ["a"]}, {"residual_variance": None},
     {"residual_variance": 0}, {"residual_variance": 10**400}, {"mean": [float("nan")] * 4},
     {"covariance": np.diag([-1.0, 1.0, 1.0, 1.0]).tolist()}, {"privacy": []},
+    {"rows_covariance": np.diag([-1.0, 1.0, 1.0, 1.0]).tolist()}, {"rows_covariance": [[1.0]]}, {"rows_covariance": "none"},
+    {"rows_covariance": np.full((4, 4), np.nan).tolist()}, {"covariance": [[1.0]]},
 ])  # fmt: skip
 def test_damaged_file_is_one_line(stored, tmp_path: Path, change: dict[str, object]):
     path = tmp_path / "model.json"
@@ -53,3 +55,16 @@ def test_damaged_file_is_one_line(stored, tmp_path: Path, change: dict[str, obje
 def test_missing_file_is_one_line(tmp_path: Path):
     with pytest.raises(InvalidInput, match="model must be readable, got model=.*: No such file"):
         StoredModel.load(tmp_path / "none.json")
+
+
+def test_a_file_of_before_has_one_covariance_for_coefficients_and_predictions(stored, tmp_path: Path):
+    path = tmp_path / "model.json"
+    stored[1].save(path)
+    content = json.loads(path.read_text())
+    del content["rows_covariance"]
+    path.write_text(json.dumps(content))
+    again = StoredModel.load(path).posterior
+    assert again.rows_covariance is None
+    row = np.array([[1.0, 0.0, 0.0]])
+    expected = again.joint.covariance[0, 0] + 2 * again.joint.covariance[0, -1] + again.joint.covariance[-1, -1]
+    assert again.predict(row)[1][0] ** 2 == pytest.approx(expected + again.residual_variance)

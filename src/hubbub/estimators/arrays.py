@@ -9,8 +9,7 @@ from sklearn.utils.validation import validate_data
 
 from hubbub.arrays import Floats, finite_rows
 from hubbub.errors import InvalidInput
-
-_SMALLEST, _LARGEST = 1e-50, 1e50  # what a bound may be (statistics/bounds.py)
+from hubbub.statistics.bounds import positive
 
 
 def checked(estimator: Any, X: Any, *y: Any, reset: bool = True, **how: Any) -> Any:
@@ -37,8 +36,7 @@ def widest(field: str, rows: Floats) -> Floats:
     """How far from zero each column reaches, where no public bound is given; no message tells the number."""
     found = np.abs(rows).max(axis=0)
     found[found == 0] = 1.0
-    if found.max() > _LARGEST or found.min() < _SMALLEST:
-        raise InvalidInput(
-            f"{field} must be given where columns reach beyond {_SMALLEST:g}..{_LARGEST:g}; change units"
-        )
-    return np.asarray(found)
+    try:
+        return np.array([positive(field, value) for value in found])
+    except InvalidInput:  # whose text would quote the number
+        raise InvalidInput(f"{field} must be given where a column reaches so far; or change the unit of it") from None

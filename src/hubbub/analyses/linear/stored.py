@@ -87,7 +87,7 @@ class StoredModel:
                 raise ValueError
             joint = NormalPosterior(np.array(content["mean"], float), np.array(content["covariance"], float))
             size = len(content["names"]) + 1  # the intercept is last
-            if joint.mean.shape != (size,) or joint.covariance.shape != (size, size):
+            if joint.mean.shape != (size,):
                 raise ValueError
             residual = float(content["residual_variance"])
             if not (np.isfinite(joint.mean).all() and 0 < residual < np.inf):
@@ -95,11 +95,11 @@ class StoredModel:
             of_rows = content.get("rows_covariance")
             rows = None if of_rows is None else np.array(of_rows, float)
             for covariance in (joint.covariance, *([] if rows is None else [rows])):
+                if covariance.shape != (size, size):
+                    raise ValueError
                 least = -1e-9 * float(np.trace(covariance))
                 if not np.linalg.eigvalsh(covariance).min() >= least:  # so that NaN is refused too
                     raise ValueError
-            if rows is not None and rows.shape != (size, size):
-                raise ValueError
             posterior = LinearPosterior(joint, residual, rows_covariance=rows)
             return cls(list(content["names"]), str(content["target"]), posterior, {**content["privacy"]})
         except OSError as error:
