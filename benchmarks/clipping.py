@@ -28,7 +28,7 @@ def loss(data: Floats, epsilon: float, delta: float) -> tuple[float, float, floa
     z = (data - data.mean(axis=0)) / data.std(axis=0)
     n, columns = z.shape
     _, *rounds = map(GaussianMechanism, shared_multipliers(Budget(epsilon, delta), weights()))
-    ball = choose_ball(n, columns, together(*rounds, columns))
+    ball = choose_ball(n, columns, together(rounds, columns))
     assert ball.y is not None
     u = np.hstack([np.ones((n, 1)), z])
     u *= np.minimum(1.0, ball.radius / np.linalg.norm(u[:, :-1], axis=1, keepdims=True))

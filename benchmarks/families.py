@@ -12,7 +12,7 @@ import sys
 import numpy as np
 
 from hubbub import Bernoulli, Budget, Categorical, Gaussian, PoissonRate
-from hubbub.analyses.posterior import DirichletPosterior, NormalVariancePosterior, ScalarPosterior
+from hubbub.analyses.families.posteriors import DirichletPosterior, NormalVariancePosterior, ScalarPosterior
 from hubbub.engines import TrustedAggregator
 from hubbub.privacy import Release
 

@@ -118,16 +118,16 @@ class Comparison:
     protects: str
 
 
-def environment(name: str, peer: Peer, folder: Path) -> Path:
-    """The Python of the peer's own environment, made and filled on the first call."""
+def environment(name: str, installs: tuple[tuple[str, ...], ...], folder: Path) -> Path:
+    """The Python of the peer's own environment, made and filled on the first call; `installs` as in Peer."""
     home = folder / name
     python = home / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    stamp, wanted = home / "installed.json", json.dumps(peer.installs)
+    stamp, wanted = home / "installed.json", json.dumps(installs)
     if stamp.exists() and stamp.read_text() == wanted:
         return python
-    say(f"{name}: installing {' '.join(word for words in peer.installs for word in words)}")
+    say(f"{name}: installing {' '.join(word for words in installs for word in words)}")
     venv.create(home, clear=True, with_pip=False)
-    for words in peer.installs:
+    for words in installs:
         install(name, python, words)
     stamp.write_text(wanted)
     return python
@@ -171,7 +171,7 @@ def checked(program: str, measured: dict[str, float]) -> dict[str, float]:
 def compare(name: str, folder: Path) -> Iterator[Comparison]:
     """The peer, then hubbub, cell by cell."""
     peer = PEERS[name]
-    python = environment(name, peer, folder)
+    python = environment(name, peer.installs, folder)
     for clients, dimension in peer.cells:
         say(f"{name}: N = {clients}, d = {dimension}")
         theirs = run(python, peer.program, clients, dimension, peer.parties, peer.repeats, *peer.arguments)

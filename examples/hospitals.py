@@ -31,12 +31,12 @@ def model(hospital, risk, outcome=None):
         numpyro.sample("outcome", dist.Bernoulli(logits=logit), obs=outcome)
 
 
-def simulated(seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def simulated(seed: int = 0, patients: int = PATIENTS) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     effects = -0.5 + SPREAD * rng.standard_normal(HOSPITALS)
-    hospital = rng.integers(0, HOSPITALS, PATIENTS)
-    risk = rng.standard_normal(PATIENTS)
-    outcome = rng.random(PATIENTS) < 1 / (1 + np.exp(-effects[hospital] - SLOPE * risk))
+    hospital = rng.integers(0, HOSPITALS, patients)
+    risk = rng.standard_normal(patients)
+    outcome = rng.random(patients) < 1 / (1 + np.exp(-effects[hospital] - SLOPE * risk))
     return hospital, risk, outcome.astype(int), effects
 
 

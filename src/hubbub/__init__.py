@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hubbub.analyses.driver import run
-    from hubbub.analyses.families.families import Bernoulli, Categorical, Gaussian, GaussianMean, PoissonRate
+    from hubbub.analyses.families.discrete import Bernoulli, Categorical, PoissonRate
+    from hubbub.analyses.families.normal import Gaussian, GaussianMean
+    from hubbub.analyses.glm.release import GLMRelease
     from hubbub.analyses.linear.release import RegressionRelease
     from hubbub.engines import LocalEngine, TrustedAggregator
     from hubbub.engines.network import NetworkEngine
@@ -35,13 +37,14 @@ if TYPE_CHECKING:
     from hubbub.statistics import warn_outside
 
 _HOMES = {
-    "Bernoulli": "hubbub.analyses.families.families",
+    "Bernoulli": "hubbub.analyses.families.discrete",
     "Budget": "hubbub.privacy",
     "BudgetExceeded": "hubbub.errors",
-    "Categorical": "hubbub.analyses.families.families",
+    "Categorical": "hubbub.analyses.families.discrete",
     "Engine": "hubbub.protocols",
-    "Gaussian": "hubbub.analyses.families.families",
-    "GaussianMean": "hubbub.analyses.families.families",
+    "GLMRelease": "hubbub.analyses.glm.release",
+    "Gaussian": "hubbub.analyses.families.normal",
+    "GaussianMean": "hubbub.analyses.families.normal",
     "HubbubError": "hubbub.errors",
     "InvalidInput": "hubbub.errors",
     "Ledger": "hubbub.privacy",
@@ -49,7 +52,7 @@ _HOMES = {
     "NetworkEngine": "hubbub.engines.network",
     "OutOfDomainWarning": "hubbub.errors",
     "PerhapsReleased": "hubbub.errors",
-    "PoissonRate": "hubbub.analyses.families.families",
+    "PoissonRate": "hubbub.analyses.families.discrete",
     "Population": "hubbub.privacy",
     "PrivacyLeakWarning": "hubbub.errors",
     "PrivacyReport": "hubbub.privacy",
@@ -79,9 +82,9 @@ _HOMES = {
 
 __version__ = "0.2.0.dev0"
 __all__ = [
-    "Bernoulli", "Budget", "BudgetExceeded", "Categorical", "Engine", "Gaussian", "GaussianMean", "HubbubError",
-    "InvalidInput", "Ledger", "LocalEngine", "NetworkEngine", "OutOfDomainWarning", "PerhapsReleased", "PoissonRate",
-    "Population", "PrivacyLeakWarning", "PrivacyReport", "PrivateGLM", "PrivateGaussianMixture",
+    "Bernoulli", "Budget", "BudgetExceeded", "Categorical", "Engine", "GLMRelease", "Gaussian", "GaussianMean",
+    "HubbubError", "InvalidInput", "Ledger", "LocalEngine", "NetworkEngine", "OutOfDomainWarning", "PerhapsReleased",
+    "PoissonRate", "Population", "PrivacyLeakWarning", "PrivacyReport", "PrivateGLM", "PrivateGaussianMixture",
     "PrivateLinearRegression", "PrivateLogisticRegression", "PrivatePoissonRegression", "PrivateSGLD", "PrivateSVI",
     "RegressionRelease", "Release", "RoundRefused", "TrustedAggregator", "Turnout", "UntrustworthyWarning",
     "VariationalLogisticRegression", "WeakPrivacyWarning", "decode_release", "epsilon_spent", "fits", "run",

@@ -22,6 +22,8 @@ OutOfDomainWarning      a sample was none that the statistic knows (NaN, an unkn
 
 from __future__ import annotations
 
+import warnings
+
 
 class HubbubError(Exception):
     """Base of all errors raised by hubbub; its text is one line for the user."""
@@ -111,6 +113,16 @@ class UntrustworthyWarning(UserWarning):
 class OutOfDomainWarning(UserWarning):
     """A sample was not in the domain and counted as zero; said to whoever runs the process that holds it (on Spark the
     driver), and to nobody else."""
+
+
+def warn_of_rows(what: str, stacklevel: int = 3) -> None:
+    """Say that something is computed from rows as they are, which leaks where these are private."""
+    warnings.warn(
+        f"{what} is computed from the rows as they are: it is not private, nor is a setting chosen by it; "
+        "use public rows, or keep it to yourself",
+        PrivacyLeakWarning,
+        stacklevel=stacklevel,
+    )
 
 
 def whole(field: str, value: object, least: int, remedy: str, most: int | None = None) -> int:

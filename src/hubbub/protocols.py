@@ -37,6 +37,7 @@ from hubbub.grid import Grid
 from hubbub.population import Population
 from hubbub.randomness import Randomness
 from hubbub.release import NoiseLaw, Protection, Release, Setting, Trust
+from hubbub.shown import quantities_html
 from hubbub.tally import OneByOne
 
 __all__ = [
@@ -513,6 +514,11 @@ class Result(Protocol):
     def files(self) -> Mapping[str, Callable[[Path], None]]:
         """What can be written to a file, by the name of the option that asks for it (`out`, `release`)."""
         return {}
+
+    def _repr_html_(self) -> str:
+        level = 0.9
+        note = "" if self.privacy.is_guarantee else "NOT A GUARANTEE (see privacy)"
+        return quantities_html(self.table(level), level, "\n".join(filter(None, [note, *self.cautions()])))
 
 
 class Analysis(Protocol[State, ResultT]):

@@ -9,6 +9,7 @@ import numpy as np
 from hubbub.arrays import Floats
 from hubbub.events import Event
 from hubbub.population import Population
+from hubbub.shown import facts_html
 
 NEARLY_NORMAL = 1e4
 """A `NoiseLaw.shape` from which on noise is taken as normal: its random variance varies by 1 % or less."""
@@ -123,6 +124,15 @@ class Release:
     def colluders_covered(self) -> int:
         """Against how many colluding clients this release protects."""
         return self.protection.population.covered(self.dropouts)
+
+    def _repr_html_(self) -> str:
+        p = self.protection
+        return facts_html("Release", {
+            "statistic": p.statistic, "numbers": p.dimension, "samples": self.n,
+            "clients": f"{self.clients} ({self.dropouts} missing)", "mechanism": p.mechanism,
+            "noise": f"{self.noise.law}, standard deviation {self.noise_std:.4g} in each number",
+            "sensitivity": f"{p.sensitivity:.4g}", "setting": p.setting.statement, "drawn by": p.generator,
+        })  # fmt: skip
 
 
 @dataclass(frozen=True)

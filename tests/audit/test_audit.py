@@ -91,3 +91,11 @@ def test_bad_options_are_one_line(arguments: list[str], message: str, capsys: py
     error = capsys.readouterr().err
     assert message in error
     assert "Traceback" not in error
+
+
+def test_progress_of_a_log_leaves_json_alone(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("hubbub.cli.output._EVERY", 0.0)
+    assert main(["audit", "--mechanism", "gaussian", "--only", "curious client", "--trials", "20", "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert len(json.loads(out)["cases"]) == 2
+    assert err.splitlines() == ["checks: 1 of 2"]

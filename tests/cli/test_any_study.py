@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from cli.test_study import failed, run
+from hubbub.analyses.saved import load_model
 from hubbub.experiments.trials import TRIALS
 from hubbub.service.devnet import LocalComputes
 
@@ -98,6 +99,10 @@ def test_a_study_of_many_rounds_is_followed(
     result = run(capsys, "study", "result", study)
     assert result["privacy"]["guarantee"] is True
     if kind == "glm":
+        files = ["--out", tmp_path / "model.json", "--release", tmp_path / "release.json"]
+        assert run(capsys, "study", "result", study, *files) == result
+        assert run(capsys, "refit", tmp_path / "release.json")["coefficients"] == result["coefficients"]
+        assert load_model(tmp_path / "model.json").coefficients() == result["coefficients"]
         age = result["coefficients"]["age"]
         assert age["low"] < 0.03 < age["high"] < 0.2
         return

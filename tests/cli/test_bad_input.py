@@ -10,6 +10,7 @@ import pytest
 
 from hubbub.analyses.linear.release import RegressionRelease
 from hubbub.cli import main
+from one_line import nothing_happened, refused
 
 GOOD = {
     "--target": "y", "--epsilon": "1", "--delta": "1e-5", "--x-bound": "1", "--y-bound": "1", "--ledger": "LEDGER",
@@ -24,8 +25,8 @@ CASES = {
     "delta zero": ({"--delta": "0"}, "delta must be positive for the mechanism discrete-gaussian, whose tails no pure epsilon covers, got delta=0"),
     "delta zero, gaussian": ({"--delta": "0", "--mechanism": "gaussian"}, "delta must be positive for the mechanism gaussian"),
     "delta zero, skellam": ({"--delta": "0", "--mechanism": "skellam"}, "delta must be positive for the mechanism skellam"),
-    "delta too small": ({"--delta": "1e-150"}, "budget must be at least delta=3e-98 and epsilon=2e-06 for 3 round(s) of the mechanism discrete-gaussian"),
-    "delta too small, skellam": ({"--delta": "1e-25", "--mechanism": "skellam"}, "for 3 round(s) of the mechanism skellam"),
+    "delta too small": ({"--delta": "1e-150"}, "budget must be at least delta=4e-98 and epsilon=2e-06 for 4 round(s) of the mechanism discrete-gaussian"),
+    "delta too small, skellam": ({"--delta": "1e-25", "--mechanism": "skellam"}, "for 4 round(s) of the mechanism skellam"),
     "delta too small, gaussian": ({"--delta": "1e-16", "--mechanism": "gaussian"}, "budget must be at least delta=1e-15"),
     "unknown mechanism": ({"--mechanism": "pink"}, "mechanism must be one of discrete-gaussian, discrete-laplace, skellam, gaussian, got mechanism='pink'"),
     "no mechanism": ({"--mechanism": ""}, "mechanism must be one of discrete-gaussian"),
@@ -133,27 +134,11 @@ def folder(tmp_path: Path, regression_rows: np.ndarray, monkeypatch: pytest.Monk
     return tmp_path
 
 
-def refused(capsys: pytest.CaptureFixture[str], arguments: list[str], expected: str) -> None:
-    assert main(arguments) == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert captured.err.startswith("hubbub: error: ")
-    assert captured.err.count("\n") == 1
-    assert "Traceback" not in captured.err
-    assert expected in captured.err
-
-
 def fit_arguments(folder: Path, change: dict[str, str | None]) -> list[str]:
     options = {**GOOD, **change}
     places = {"LEDGER": str(folder / "ledger.json"), "MODEL": str(folder / "model.json")}
     flat = [part for key, value in options.items() if value is not None for part in (key, places.get(value, value))]
     return ["fit", str(folder / "data.csv"), *flat]
-
-
-def nothing_happened(folder: Path) -> None:
-    ledger = folder / "ledger.json"
-    assert not ledger.exists() or '"entries": []' in ledger.read_text()
-    assert not (folder / "model.json").exists()
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -262,8 +247,10 @@ def test_damaged_release(release: Path, capsys: pytest.CaptureFixture[str], name
 
 
 def test_unreadable_release(folder: Path, capsys: pytest.CaptureFixture[str]):
-    refused(capsys, ["refit", "none.json"], "release must be readable, got none.json")
-    refused(capsys, ["refit", "data.csv"], "release must be a file written by `hubbub fit --release`, got data.csv")
+    refused(capsys, ["refit", "none.json"], "release must be readable, got release=none.json")
+    refused(
+        capsys, ["refit", "data.csv"], "release must be a file written by `hubbub fit --release`, got release=data.csv"
+    )
     refused(capsys, ["refit"], "--release requires an argument")
 
 

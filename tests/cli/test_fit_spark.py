@@ -86,7 +86,7 @@ def test_a_bad_cell_does_not_stop_a_fit(folder: Path, capsys: pytest.CaptureFixt
     assert main(["fit", "data.csv", *SPARK, "--epsilon", "1", *ledger]) == 0
     said = capsys.readouterr().err
     assert said.count("Take care: rows must be finite numbers to count, got 1 of 2000 that are not") == 1
-    assert len(json.loads((folder / "ledger.json").read_text())["entries"]) == 3
+    assert len(json.loads((folder / "ledger.json").read_text())["entries"]) == 4
 
 
 def test_estimator_fits_a_table(folder: Path):
@@ -98,3 +98,32 @@ def test_estimator_fits_a_table(folder: Path):
     np.testing.assert_allclose(model.coef_, [0.5, -0.3, 0.1], atol=0.05)
     assert model.privacy_.is_guarantee
     assert "age" in str(model.summary())
+
+
+def test_a_generalised_linear_model_of_a_table(folder: Path, capsys: pytest.CaptureFixture[str]):
+    rng, n = np.random.default_rng(2), 2000
+    age = rng.normal(50, 12, n)
+    smoker = rng.random(n) < 0.3
+    eta = 0.05 * (age - 50) + 0.5 * smoker
+    table = {
+        "age": age,
+        "smoker": smoker,
+        "claim": rng.random(n) < 1 / (1 + np.exp(-eta)),
+        "visits": rng.poisson(np.exp(eta)),
+    }
+    pq.write_table(pa.table(table), folder / "rows.parquet")
+    options = ["--delta", "1e-6", "--x-bound", "age=0:110,smoker=0:1", "--engine", "spark", "--features", "age,smoker"]
+    found = fitted(
+        capsys, "rows.parquet", *options, "--target", "claim", "--family", "bernoulli", "--out", "model.json"
+    )
+    assert found["n"] == 2000
+    assert found["classes"] == ["0", "1"]
+    assert found["privacy"]["guarantee"] is True
+    assert 0.02 < found["coefficients"]["age"]["low"] < 0.05 < found["coefficients"]["age"]["high"] < 0.08
+    assert main(["predict", "model.json", "rows.parquet"]) == 0
+    assert capsys.readouterr().out.startswith("probability,low,high\n0.")
+    found = fitted(capsys, "rows.parquet", *options, "--target", "visits", "--family", "poisson", "--y-bound", "10")
+    assert found["coefficients"]["age"]["mean"] == pytest.approx(0.05, abs=0.015)
+    bad = ["fit", "rows.parquet", *options, "--target", "claim", "--family", "bernoulli", "--epsilon", "1"]
+    assert main([*bad, "--classes", "no,yes"]) == 2
+    assert "classes must be left out for the engine spark" in capsys.readouterr().err

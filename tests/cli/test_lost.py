@@ -51,7 +51,7 @@ def test_a_study_of_two_of_three_has_its_result_without_one(
 def test_up_loses_a_compute_and_has_its_result(capsys: pytest.CaptureFixture[str]):
     result = run(capsys, "up", "--clients", 40, "--threshold", 2, "--lose", 1, "--epsilon", 8, "--no-tls")
     assert result["lost"] == "compute-1"
-    assert result["reports_accepted"] == [120, 120]
+    assert result["reports_accepted"] == [160, 160]
     assert set(result["coefficients"]) == {"age", "dose", "weight"}
     assert any("sign contradicting statements" in each for each in result["privacy"]["not_promised"])
 

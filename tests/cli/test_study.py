@@ -296,7 +296,7 @@ def test_compute_status(live: LocalComputes, capsys: pytest.CaptureFixture[str])
 
 def test_up_runs_a_whole_study_with_tls(capsys: pytest.CaptureFixture[str]):
     result = run(capsys, "up", "--clients", 60, "--computes", 2, "--epsilon", 8)
-    assert result["reports_accepted"] == [180, 180]
+    assert result["reports_accepted"] == [240, 240]
     assert all(url.startswith("https://") for url in result["computes"])
     assert result["privacy"]["guarantee"] is True
     assert set(result["coefficients"]) == {"age", "dose", "weight"}

@@ -17,7 +17,8 @@ import pytest
 from contracts.structure import satisfies
 from hubbub.analyses import ANALYSES as REGISTRY
 from hubbub.analyses.driver import run
-from hubbub.analyses.families.families import Bernoulli, Categorical, Gaussian, GaussianMean, PoissonRate
+from hubbub.analyses.families.discrete import Bernoulli, Categorical, PoissonRate
+from hubbub.analyses.families.normal import Gaussian, GaussianMean
 from hubbub.analyses.glm.analysis import GLM
 from hubbub.analyses.iterative.logistic import LogisticRegression
 from hubbub.analyses.iterative.mixture import GaussianMixture

@@ -35,7 +35,8 @@ from hubbub.statistics import (
     bounded_vectors,
     install,
 )
-from hubbub.statistics.responses import Counts, LogCounts, Logit, Probit
+from hubbub.statistics.log_link import Counts, Logarithms, OverdispersedCounts, PositiveNumbers
+from hubbub.statistics.responses import Logit, Probit
 
 PROGRAM = JaakkolaProgram(2, radius=2.0)
 install(PROGRAM)
@@ -57,7 +58,11 @@ STATISTICS: dict[str, Statistic] = {
     "newton step, logit": NewtonStep(Logit(), (0.1, -1.0, 2.0), 0.7, 0.6, 0.9, 0.3),
     "newton step, probit": NewtonStep(Probit(), (0.1, -1.0), 0.7, 0.6, 0.3, 0.3),
     "newton step, counts": NewtonStep(Counts(1.5, 0.2), (0.1, -1.0, 0.3), 3.0, 5.0, 0.9, 0.3),
-    "newton step, log counts": NewtonStep(LogCounts(), (0.1, -1.0), 2.0, 1.0, 0.9, 0.3),
+    "newton step, logarithms": NewtonStep(Logarithms(), (0.1, -1.0), 2.0, 1.0, 0.9, 0.3),
+    "newton step, overdispersed counts": NewtonStep(
+        OverdispersedCounts(1.5, 0.2, 0.7), (0.1, -1.0, 0.3), 3.0, 5.0, 0.9, 0.3, 1.1
+    ),
+    "newton step, positive numbers": NewtonStep(PositiveNumbers(), (0.1, -1.0), 3.0, 5.0, 0.9, 0.3, 0.7, True),
     "stacked": Stacked((Spread(1.5, 2), ColumnHistogram((2.0,), 3, 4)), (0.7, 0.3)),
 }
 SLACK = 1 + 1e-12

@@ -8,7 +8,7 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.linear_model import LogisticRegression, PoissonRegressor
+from sklearn.linear_model import GammaRegressor, LogisticRegression, PoissonRegressor
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -127,6 +127,36 @@ def test_counts(x_bound, people):
     np.testing.assert_array_equal(same.coef_, model.coef_)
 
 
+def test_positive_numbers_of_any_unit(people):
+    """Costs in cents: as scikit-learn finds them where noise is negligible, with about the right dispersion."""
+    X, rng = people[["age", "smoker"]], np.random.default_rng(3)
+    y = np.exp(0.02 * people["age"] + 0.4 * people["smoker"] + 9) * rng.gamma(2.0, 0.5, len(people))
+    model = PrivateGLM("gamma", LARGE, BOUND, 300_000, TrustedAggregator(seed=1)).fit(X, y)
+    least = GammaRegressor(alpha=0, max_iter=1000).fit(X.to_numpy() / [10, 1], y)
+    np.testing.assert_allclose((model.coef_ - least.coef_ / [10, 1]) / model.posterior_.std, 0, atol=3)
+    np.testing.assert_allclose(model.predict(X), least.predict(X.to_numpy() / [10, 1]), rtol=0.1)
+    low, high = model.posterior_.dispersion.interval(0.99)
+    assert low < 0.5 < high < 0.7
+
+
+def test_the_gaussian_family_is_a_linear_regression(people):
+    """The same numbers as PrivateLinearRegression's, and its own intervals of new y in `linear_`."""
+    X = people[["age", "smoker"]]
+    y = 2.0 + 0.1 * people["age"] - people["smoker"] + np.random.default_rng(3).normal(0, 0.5, len(people))
+    linear = PrivateLinearRegression(BUDGET, [(0, 110), (0, 1)], (0, 20), engine=TrustedAggregator(seed=1)).fit(X, y)
+    model = PrivateGLM("gaussian", BUDGET, [(0, 110), (0, 1)], (0, 20), TrustedAggregator(seed=1)).fit(X, y)
+    np.testing.assert_array_equal(model.coef_, linear.coef_)
+    np.testing.assert_allclose(model.predict(X), linear.predict(X), rtol=1e-9)
+    np.testing.assert_array_equal(model.linear_.predict_interval(X), linear.predict_interval(X))
+    expected, new = model.predict_interval(X), linear.predict_interval(X)
+    assert (np.diff(expected) < 0.2 * np.diff(new)).all()
+    assert model.posterior_.dispersion.value == pytest.approx(0.25, abs=0.05)
+    assert [row["name"] for row in model.summary().rows] == ["age", "smoker", "intercept"]
+    assert model.privacy_.as_dict()["epsilon"] == pytest.approx(1.0, rel=1e-6)
+    with pytest.raises(InvalidInput, match="exposure must be left out"):
+        model.predict(X, exposure=np.ones(len(X)))
+
+
 def test_priors_are_in_the_units_of_the_data(people):
     X = people[["age", "smoker"]]
     narrow = PrivateGLM("bernoulli", BUDGET, BOUND, engine=TrustedAggregator(seed=1), prior_scale=[1e-4, 1e-3])
@@ -191,6 +221,16 @@ def test_bad_input_of_a_classifier_is_one_line_and_nothing_is_charged(case: str)
         ({"family": "poisson", "y_bound": (2, 9)}, [0, 1, 2], r"y_bound must be \(0, B\) for counts"),
         ({"family": "bernoulli"}, [0, 1, 717], "y must be 0 or 1 for the family bernoulli"),
         ({"family": "bernoulli", "y_bound": 3}, [0, 1, 1], "y_bound must be left out for bernoulli"),
+        ({"family": "negative-binomial", "y_bound": 9}, [0, 1, 717.5], "y must be a whole number >= 0"),
+        ({"family": "gamma", "y_bound": 9}, [0, 1, 717], "y must be a number > 0 for the family gamma"),
+        ({"family": "gamma", "y_bound": (1, 9)}, [2, 1, 1], r"y_bound must be \(0, B\) for positive numbers"),
+        ({"family": "gaussian", "y_bound": -9}, [2, 1, 1], "y_bound must be positive"),
+        ({"family": "gaussian", "y_bound": 9}, [2, np.nan, 1], "y.* must be finite"),
+        (
+            {"family": "gaussian", "offset_bound": (0, 1)},
+            [2, 1, 1],
+            "offset and exposure must be left out for gaussian",
+        ),
         ({"family": "cauchy"}, [0, 1, 1], "family must be one of bernoulli, probit, poisson"),
         ({"family": "probit", "engine": LocalEngine}, [0, 1, 1], "engine must be an engine"),
     ],

@@ -193,7 +193,7 @@ def test_one_bound_per_column(data):
         ({"ledger": "l.json"}, "ledger must be a Ledger, got ledger='l.json'"),
         ({"engine": "local"}, "engine must be an engine, got engine='local'"),
         ({"engine": LocalEngine}, "engine must be an engine"),
-        ({"x_bound": {"a": 1}}, "x_bound must be a number or a pair"),
+        ({"x_bound": {"a": 1}}, "x_bound must be given for "),
         ({"prior_precision": "a"}, "prior_precision must be positive"),
         ({"x_bound": (2.0, 1.0)}, "x_bound must be a pair .low, high. with low < high"),
         ({"fit_intercept": True}, "fit_intercept must be left out for method 'plain'"),

@@ -129,3 +129,16 @@ def test_a_fit_by_another_method_leaves_no_release_of_an_earlier_one(regression_
     assert model.release_.names == ("x0", "x1", "x2")
     model.set_params(method="plain", posterior="auto").fit(X, y)
     assert not hasattr(model, "release_")
+
+
+def test_a_file_of_one_round_of_residuals_is_read_as_that(release: RegressionRelease, tmp_path: Path):
+    path = tmp_path / "release.json"
+    release.save(path)
+    content = json.loads(path.read_text())
+    first, _ = content.pop("later")
+    path.write_text(json.dumps({**content, "format": "hubbub regression release 1", "second": first}))
+    again = RegressionRelease.load(path)
+    (look,) = again.released.later
+    np.testing.assert_array_equal(look.sums.xx, release.released.later[0].sums.xx)
+    path.write_text(json.dumps({**content, "format": "hubbub regression release 1", "second": None}))
+    assert RegressionRelease.load(path).released.later == ()

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from hubbub.analyses.driver import run
-from hubbub.analyses.families.families import Bernoulli
+from hubbub.analyses.families.discrete import Bernoulli
 from hubbub.analyses.iterative.logistic import LogisticRegression
 from hubbub.engines import LocalEngine, TrustedAggregator
 from hubbub.errors import InvalidInput

@@ -6,7 +6,7 @@ from hubbub.protocols import Analysis
 from hubbub.registry import Registry
 
 _FAMILIES, _LINEAR, _ITERATIVE = (
-    "hubbub.analyses.families.families",
+    "hubbub.analyses.families",
     "hubbub.analyses.linear",
     "hubbub.analyses.iterative",
 )
@@ -19,11 +19,11 @@ ANALYSES: Registry[Analysis[Any, Any]] = Registry(
         "linear-projected": f"{_LINEAR}.projected:ProjectedRegression",
         "linear-plain": f"{_LINEAR}.projected:PlainRegression",
         "glm": "hubbub.analyses.glm.analysis:GLM",
-        "bernoulli": f"{_FAMILIES}:Bernoulli",
-        "categorical": f"{_FAMILIES}:Categorical",
-        "gaussian": f"{_FAMILIES}:Gaussian",
-        "gaussian-mean": f"{_FAMILIES}:GaussianMean",
-        "poisson": f"{_FAMILIES}:PoissonRate",
+        "bernoulli": f"{_FAMILIES}.discrete:Bernoulli",
+        "categorical": f"{_FAMILIES}.discrete:Categorical",
+        "gaussian": f"{_FAMILIES}.normal:Gaussian",
+        "gaussian-mean": f"{_FAMILIES}.normal:GaussianMean",
+        "poisson": f"{_FAMILIES}.discrete:PoissonRate",
         "logistic": f"{_ITERATIVE}.logistic:LogisticRegression",
         "mixture": f"{_ITERATIVE}.mixture:GaussianMixture",
         "svi": f"{_ITERATIVE}.svi:VariationalInference",

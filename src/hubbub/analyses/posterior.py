@@ -1,31 +1,32 @@
-"""Posteriors as small frozen records with the same verbs: mean, std, sample, interval.
+"""Posteriors of regressions as small frozen records with the same verbs: mean, std, sample, interval.
 
 Everything here is post-processing of a release: it costs no privacy, and a seed is harmless.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hubbub.analyses.linear.sampler.diagnostics import Diagnostics, diagnose
 from hubbub.arrays import Floats
 from hubbub.errors import invalid
+from hubbub.shown import Tabled, quantities_html
 
 _ROWS = 1000  # predicted at once from draws
 
 
-def _check_level(level: float) -> float:
+def check_level(level: float) -> float:
+    """A share of a distribution, or one line that says so."""
     if not 0 < level < 1:
         raise invalid("level", "between 0 and 1", level, "use 0.9 for a 90 % interval")
     return level
 
 
 @dataclass(frozen=True)
-class NormalPosterior:
+class NormalPosterior(Tabled):
     """A multivariate normal posterior."""
 
     mean: Floats
@@ -50,7 +51,7 @@ class NormalPosterior:
         """(d, 2) central credible intervals."""
         from scipy.special import ndtri
 
-        half = ndtri(0.5 + _check_level(level) / 2) * self.std
+        half = ndtri(0.5 + check_level(level) / 2) * self.std
         return np.column_stack([self.mean - half, self.mean + half])
 
 
@@ -74,6 +75,13 @@ class LinearPosterior:
     """(k, d + 1): for each draw the coefficients and intercept that predict for a row (`sampler/on_rows.py`)."""
     rows_covariance: Floats | None = None
     """(d + 1, d + 1): their covariance, where it is not that of the coefficients."""
+    chains_on_rows: Floats | None = field(default=None, repr=False)
+    """(chains, k, d + 1): the same of the chains."""
+    noise_share: Floats | None = field(default=None, repr=False)
+    """(d + 1,): of the variance of coefficients and intercept the part that is there because noise hides the exact sums
+    (`sampler/noise_share.py`)."""
+    names: tuple[str, ...] = field(default=(), repr=False)
+    """Of the coefficients, for tables and pictures."""
 
     @classmethod
     def of_draws(
@@ -82,22 +90,29 @@ class LinearPosterior:
         chains: Floats | None = None,
         centre: Floats | None = None,
         on_rows: Floats | None = None,
+        **more: Any,
     ) -> LinearPosterior:
         """From equally weighted draws; `chains` tell how far they can be relied on.
 
-        `centre` is what to take for the mean where tails are so heavy that a mean of draws would say little.
+        `centre` is what to take for the mean where tails are so heavy that a mean of draws would say little; `more` are
+        further fields.
         """
         centre = draws[:, :-1].mean(axis=0) if centre is None else centre
         found = None if chains is None else diagnose(np.dstack([chains[..., :-1], np.sqrt(chains[..., -1])]))
         joint = NormalPosterior(centre, _around(draws[:, :-1], centre))
         rows_covariance = None if on_rows is None else _around(on_rows, centre)
-        return cls(joint, float(draws[:, -1].mean()), draws, chains, found, on_rows, rows_covariance)
+        return cls(joint, float(draws[:, -1].mean()), draws, chains, found, on_rows, rows_covariance, **more)
 
     @classmethod
     def without_intercept(cls, coefficients: NormalPosterior, residual_variance: float) -> LinearPosterior:
         """A regression through the origin."""
         covariance = np.pad(coefficients.covariance, (0, 1))
         return cls(NormalPosterior(np.append(coefficients.mean, 0.0), covariance), residual_variance)
+
+    @property
+    def labels(self) -> list[str]:
+        """The names of the coefficients, or x0, x1, .. where they have none."""
+        return list(self.names) or [f"x{j}" for j in range(len(self.mean))]
 
     @property
     def mean(self) -> Floats:
@@ -123,7 +138,7 @@ class LinearPosterior:
         """(d + 1, 2) central credible intervals of coefficients and intercept."""
         if self.draws is None:
             return self.joint.interval(level)
-        tail = (1 - _check_level(level)) / 2
+        tail = (1 - check_level(level)) / 2
         return np.asarray(np.quantile(self.draws[:, :-1], [tail, 1 - tail], axis=0).T)
 
     def interval(self, level: float = 0.9) -> Floats:
@@ -141,6 +156,10 @@ class LinearPosterior:
             return np.asarray(self.draws[rng.integers(len(self.draws), size=size)])
         joint = rng.multivariate_normal(self.joint.mean, self.joint.covariance, size=size, method="eigh")
         return np.column_stack([joint, np.full(size, self.residual_variance)])
+
+    def kept_apart(self) -> Floats:
+        """(chains, k, d + 2) draws: chains of a sampled posterior; of a closed form independent draws, as one chain."""
+        return self.sample_all(1000, 0)[None] if self.chains is None else self.chains
 
     def predict(self, X: Floats) -> tuple[Floats, Floats]:
         """Posterior predictive mean and standard deviation of y."""
@@ -164,7 +183,7 @@ class LinearPosterior:
         """(n, 2) central intervals that hold y with this probability; the same ones at every call."""
         from scipy.special import ndtri
 
-        tail = (1 - _check_level(level)) / 2
+        tail = (1 - check_level(level)) / 2
         if self.draws is None:
             mean, std = self.predict(X)
             return np.asarray(mean[:, None] + ndtri([tail, 1 - tail]) * std[:, None])
@@ -174,224 +193,18 @@ class LinearPosterior:
             found[part] = np.quantile(self.predictive(X[part], 2000, seed=0), [tail, 1 - tail], axis=0).T
         return found
 
+    def _repr_html_(self) -> str:
+        ends, draws = self.intervals(0.9), self.sample_all(4000, 0) if self.draws is None else self.draws
+        names = [*self.labels, "intercept"] if self.joint.covariance[-1, -1] > 0 else self.labels
+        rows = [
+            {"name": name, "mean": self.joint.mean[j], "std": self.joint.std[j], "low": ends[j, 0], "high": ends[j, 1],
+             "positive": np.mean(draws[:, j] > 0)}
+            for j, name in enumerate(names)
+        ]  # fmt: skip
+        return quantities_html(rows, 0.9)
+
 
 def _around(draws: Floats, centre: Floats) -> Floats:
     """Covariance of draws around what is taken for their mean."""
     away = draws - centre
     return np.asarray(away.T @ away / len(away))
-
-
-@dataclass(frozen=True)
-class _Mixture:
-    """Of conjugate posteriors, one for each exact sum that may lie behind the noisy one."""
-
-    weights: Floats
-    """Of the components: positive, with sum 1."""
-
-    def _moments(self, mean: Floats, variance: Floats) -> tuple[Floats, Floats]:
-        """Mean and standard deviation, from those of the components (first axis)."""
-        middle = self._mixed(mean)
-        return middle, np.sqrt(self._mixed(variance + (mean - middle) ** 2))
-
-    def _mixed(self, values: Floats) -> Floats:
-        """The weighted mean over the components, which are the first axis."""
-        return np.asarray(np.tensordot(self.weights, values, axes=1))
-
-    def _interval(self, law: Any, level: float) -> Floats:
-        """Central interval of a mixture of laws (first axis: components), one for each column."""
-        tail = (1 - _check_level(level)) / 2
-        found = []
-        for share in (tail, 1 - tail):
-            ends = law.ppf(share)
-            low, high = ends.min(axis=0), ends.max(axis=0)
-            for _ in range(30 if len(self.weights) > 1 else 0):
-                middle = (low + high) / 2
-                below = self._mixed(law.cdf(middle)) < share
-                low, high = np.where(below, middle, low), np.where(below, high, middle)
-            found.append((low + high) / 2)
-        return np.stack(found, axis=-1)
-
-    def _chosen(self, size: int, rng: np.random.Generator) -> NDArray[np.intp]:
-        """Components of so many draws."""
-        return rng.choice(len(self.weights), size, p=self.weights)
-
-
-@dataclass(frozen=True)
-class NormalMixturePosterior(_Mixture):
-    """Independent numbers, each with a mixture of normal posteriors of its own. The weights are (components, d)."""
-
-    means: Floats
-    """(components, d)."""
-    variances: Floats
-    """(components, d)."""
-
-    @property
-    def mean(self) -> Floats:
-        """Posterior means."""
-        return self._moments(self.means, self.variances)[0]
-
-    @property
-    def std(self) -> Floats:
-        """Posterior standard deviations."""
-        return self._moments(self.means, self.variances)[1]
-
-    @property
-    def covariance(self) -> Floats:
-        """(d, d): the numbers are independent."""
-        return np.diag(self.std**2)
-
-    def _mixed(self, values: Floats) -> Floats:
-        return np.asarray(np.sum(self.weights * values, axis=0))
-
-    def sample(self, size: int = 1, seed: int | None = None) -> Floats:
-        """(size, d) draws."""
-        rng = np.random.default_rng(seed)
-        columns = range(self.weights.shape[1])
-        chosen = np.stack([rng.choice(len(self.weights), size, p=self.weights[:, j]) for j in columns], axis=1)
-        mean, variance = (np.take_along_axis(part, chosen, axis=0) for part in (self.means, self.variances))
-        return np.asarray(rng.normal(mean, np.sqrt(variance)))
-
-    def interval(self, level: float = 0.9) -> Floats:
-        """(d, 2) central credible intervals."""
-        return self._interval(_Normals(self.means, np.sqrt(self.variances)), level)
-
-
-@dataclass(frozen=True)
-class _Normals:
-    """Normal laws, as quick as scipy.stats has them not: a mixture asks them sixty times."""
-
-    mean: Floats
-    std: Floats
-
-    def ppf(self, share: float) -> Floats:
-        """Quantiles."""
-        from scipy.special import ndtri
-
-        return np.asarray(self.mean + self.std * ndtri(share))
-
-    def cdf(self, value: Floats) -> Floats:
-        """Cumulative probabilities."""
-        from scipy.special import ndtr
-
-        return np.asarray(ndtr((value - self.mean) / self.std))
-
-
-@dataclass(frozen=True)
-class ScalarPosterior(_Mixture):
-    """Beta(a, b) or Gamma(shape, rate) posteriors of one number, mixed."""
-
-    family: Literal["beta", "gamma"]
-    parameters: tuple[Floats, Floats]
-    """Of each component."""
-
-    def _law(self, parameters: tuple[Floats, Floats]) -> Any:
-        from scipy import stats
-
-        a, b = parameters
-        return stats.beta(a, b) if self.family == "beta" else stats.gamma(a, scale=1 / b)
-
-    @property
-    def mean(self) -> float:
-        """Posterior mean."""
-        return float(self._both()[0])
-
-    @property
-    def std(self) -> float:
-        """Posterior standard deviation."""
-        return float(self._both()[1])
-
-    def _both(self) -> tuple[Floats, Floats]:
-        law = self._law(self.parameters)
-        return self._moments(law.mean(), law.var())
-
-    def sample(self, size: int = 1, seed: int | None = None) -> Floats:
-        """(size,) draws."""
-        rng = np.random.default_rng(seed)
-        chosen = self._chosen(size, rng)
-        a, b = self.parameters
-        return np.asarray(self._law((a[chosen], b[chosen])).rvs(size, random_state=rng))
-
-    def interval(self, level: float = 0.9) -> Floats:
-        """(2,) central credible interval."""
-        return self._interval(self._law(self.parameters), level)
-
-
-@dataclass(frozen=True)
-class DirichletPosterior(_Mixture):
-    """Dirichlet posteriors of probabilities, mixed."""
-
-    concentration: Floats
-    """(components, k)."""
-
-    @property
-    def mean(self) -> Floats:
-        """Posterior mean of each probability."""
-        return self._both()[0]
-
-    @property
-    def std(self) -> Floats:
-        """Posterior standard deviation of each probability."""
-        return self._both()[1]
-
-    def _both(self) -> tuple[Floats, Floats]:
-        total = self.concentration.sum(axis=1, keepdims=True)
-        mean = self.concentration / total
-        return self._moments(mean, mean * (1 - mean) / (total + 1))
-
-    def sample(self, size: int = 1, seed: int | None = None) -> Floats:
-        """(size, k) draws."""
-        rng = np.random.default_rng(seed)
-        gamma = rng.gamma(self.concentration[self._chosen(size, rng)])
-        return np.asarray(gamma / gamma.sum(axis=1, keepdims=True))
-
-    def interval(self, level: float = 0.9) -> Floats:
-        """(k, 2) central credible intervals of the marginals, which are mixtures of Beta."""
-        from scipy import stats
-
-        others = (self.concentration.shape[1] - 1) * self.concentration.min(axis=1, keepdims=True)  # at least
-        rest = np.maximum(self.concentration.sum(axis=1, keepdims=True) - self.concentration, others)
-        return self._interval(stats.beta(self.concentration, rest), level)
-
-
-@dataclass(frozen=True)
-class NormalVariancePosterior(_Mixture):
-    """Normal-inverse-gamma posteriors of (mean, variance), mixed; count and shape are common to all."""
-
-    location: Floats
-    scale: Floats
-    count: float
-    shape: float
-
-    @property
-    def mean(self) -> Floats:
-        """Posterior means of the mean and the variance."""
-        return self._both()[0]
-
-    @property
-    def std(self) -> Floats:
-        """Posterior standard deviations of the mean and the variance (infinite while n is tiny)."""
-        return self._both()[1]
-
-    def _both(self) -> tuple[Floats, Floats]:
-        variance = self.scale / (self.shape - 1) if self.shape > 1 else np.full_like(self.scale, np.inf)
-        squared = variance**2 / (self.shape - 2) if self.shape > 2 else np.full_like(self.scale, np.inf)
-        mean, std = self._moments(self.location, variance / self.count)
-        if not self.shape > 1:
-            return np.array([mean, np.inf]), np.array([np.inf, np.inf])
-        of_variance = self._moments(variance, squared)
-        return np.array([mean, of_variance[0]]), np.array([std, of_variance[1]])
-
-    def sample(self, size: int = 1, seed: int | None = None) -> Floats:
-        """(size, 2) draws of mean and variance."""
-        rng = np.random.default_rng(seed)
-        chosen = self._chosen(size, rng)
-        variance = self.scale[chosen] / rng.gamma(self.shape, size=size)
-        return np.column_stack([rng.normal(self.location[chosen], np.sqrt(variance / self.count)), variance])
-
-    def interval(self, level: float = 0.9) -> Floats:
-        """(2, 2) central credible intervals of mean and variance."""
-        from scipy import stats
-
-        spread = np.sqrt(self.scale / (self.shape * self.count))
-        mean = self._interval(stats.t(2 * self.shape, self.location, spread), level)
-        return np.array([mean, self._interval(stats.invgamma(self.shape, scale=self.scale), level)])

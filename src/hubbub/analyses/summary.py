@@ -1,10 +1,9 @@
-"""A posterior as a table, and the draws of a regression as ArviZ's InferenceData."""
+"""A posterior as a table."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 from hubbub.analyses.posterior import LinearPosterior
 from hubbub.errors import InvalidInput
 from hubbub.privacy import PrivacyReport
+from hubbub.shown import quantities_html
 
 
 @dataclass(frozen=True)
@@ -39,10 +39,18 @@ class Summary:
         return "\n".join([head, *(line.rstrip() for line in lines), self.note])
 
     def _repr_html_(self) -> str:
-        return f"<pre>{escape(str(self))}</pre>"
+        return quantities_html(self.rows, self.level, self.note)
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame with a row for each name (needs the package pandas)."""
+        try:
+            import pandas
+        except ImportError:
+            raise InvalidInput("to_frame needs the package pandas, got none; run: pip install pandas") from None
+        return pandas.DataFrame.from_dict(self.to_dict(), orient="index")
 
     def to_dict(self) -> dict[str, dict[str, Any]]:
-        """By name, for pandas.DataFrame.from_dict(.., orient="index")."""
+        """By name."""
         return {str(row["name"]): {key: value for key, value in row.items() if key != "name"} for row in self.rows}
 
 
@@ -77,17 +85,3 @@ def posterior_rows(posterior: LinearPosterior, names: Sequence[str], level: floa
     if not posterior.joint.covariance[-1, -1] > 0:
         rows.pop(-2)
     return rows
-
-
-def to_arviz(posterior: LinearPosterior, names: Sequence[str]) -> Any:
-    """Posterior draws: of a sampled posterior its chains, of a closed form independent draws as one chain."""
-    try:
-        import arviz
-    except ImportError:
-        raise InvalidInput("to_arviz needs the package arviz, got none; run: pip install 'hubbub[arviz]'") from None
-    chains = posterior.sample_all(1000, 0)[None] if posterior.chains is None else posterior.chains
-    variables = {"beta": chains[..., :-2], "intercept": chains[..., -2], "sigma": np.sqrt(chains[..., -1])}
-    labels: dict[str, Any] = {"coords": {"feature": list(names)}, "dims": {"beta": ["feature"]}}
-    if int(arviz.__version__.split(".")[0]) >= 1:
-        return arviz.from_dict({"posterior": variables}, **labels)
-    return arviz.from_dict(posterior=variables, **labels)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from hubbub.analyses.driver import run
-from hubbub.analyses.families.families import Bernoulli
+from hubbub.analyses.families.discrete import Bernoulli
 from hubbub.arrays import Floats, Words
 from hubbub.audit.case import Case, Check, Setting
 from hubbub.audit.evidence import Scores

@@ -75,14 +75,15 @@ def played(
     rounds: Rounds, make: Callable[[], Engine], data: Sequence[Floats], present: Sequence[Floats], trials: int
 ) -> Scores:
     """Scores of so many runs for each of two data sets; `present` are those of their rows that are sent."""
-    found = [[_score(rounds, make(), rows, present) for _ in range(trials)] for rows in data]
+    both = np.concatenate(present)  # so that their vectors are made at once
+    found = [[_score(rounds, make(), rows, both) for _ in range(trials)] for rows in data]
     return Scores(np.array(found[0]), np.array(found[1]))
 
 
-def _score(rounds: Rounds, engine: Engine, rows: Floats, present: Sequence[Floats]) -> float:
+def _score(rounds: Rounds, engine: Engine, rows: Floats, both: Floats) -> float:
     total = 0.0
     for spec, release in rounds(engine, rows):
-        first, second = (vectors_under(spec, each).sum(axis=0) for each in present)
+        first, second = vectors_under(spec, both).reshape(2, -1, spec.statistic.dimension).sum(axis=1)
         total += log_ratio(release.value, release.noise, first, second)
     return total
 

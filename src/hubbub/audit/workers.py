@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from hubbub.audit.case import Case, Check, Setting
 from hubbub.errors import HubbubError
+from hubbub.experiments.runner import one_thread_each
 
 _FORK = multiprocessing.get_context("fork")
 
@@ -20,10 +22,11 @@ def in_workers(
     """What all checks find, in their order; `tick` is told of each as soon as it is done."""
     count = min(len(checks), workers or len(os.sched_getaffinity(0)))
     found: dict[int, Case] = {}
-    for number, case in _one_by_one(checks, setting) if count == 1 else _side_by_side(checks, setting, count):
-        found[number] = case
-        if tick is not None:
-            tick(case)
+    with one_thread_each():  # which workers inherit: matrices are small, and threads would wait for one another
+        for number, case in _one_by_one(checks, setting) if count == 1 else _side_by_side(checks, setting, count):
+            found[number] = case
+            if tick is not None:
+                tick(case)
     return tuple(found[number] for number in range(len(checks)))
 
 
@@ -51,6 +54,7 @@ def _side_by_side(checks: Sequence[Check], setting: Setting, count: int) -> Any:
 
 
 def _work(checks: Sequence[Check], setting: Setting, following: Any, results: Any) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides; a worker prints no traceback of its own
     while True:
         with following.get_lock():
             number = following.value

@@ -53,7 +53,8 @@ def audit(options: AuditCommand = DEFAULTS) -> None:
     """Try to refute the privacy claims: attack the real pipeline, and say for sure how much epsilon is at least.
 
     For neighbouring data sets that lie as far apart as any can, everything is run many times, as each adversary of
-    docs/threat-model.md sees it. Ends with exit code 1 where a claim is refuted.
+    docs/threat-model.md sees it. Ends with exit code 1 where a claim is refuted. All of it takes some six minutes of
+    processor time, which the cores share.
 
     For example:
 

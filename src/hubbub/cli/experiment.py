@@ -36,6 +36,7 @@ class ExperimentOptions:
             "dpvi",
             "adassp",
             "real",
+            "outcomes",
         ],
         Parameter(help="Which one; all are those of the paper, which are listed before it."),
     ]
@@ -73,6 +74,7 @@ def experiment(options: ExperimentOptions) -> None:
         hubbub experiment mechanisms --jobs 2
         hubbub experiment adassp --data adassp --repeats 1
         hubbub experiment real --repeats 2
+        hubbub experiment outcomes --repeats 2
     """
     run(options)
 

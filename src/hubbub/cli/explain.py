@@ -14,9 +14,8 @@ from hubbub.cli.schemes import ADDITIVE, SchemeOptions, about, exposure_table, t
 from hubbub.errors import invalid
 
 if TYPE_CHECKING:
-    from hubbub.analyses.linear.forecast import Forecast
     from hubbub.privacy import Budget, Population
-    from hubbub.protocols import Mechanism, RoundSpec, SecureSum
+    from hubbub.protocols import Mechanism, Plan, RoundSpec, SecureSum
     from hubbub.roles import RoundPlan
 
 _MOST_FEATURES = 5000  # their products are summed, too
@@ -32,7 +31,18 @@ class ExplainOptions:
     epsilon: Epsilon
     delta: Delta
     x_bound: Annotated[str, Parameter(help="Public bound of the features: 7.5 or 0:120, or one per feature.")] = "1"
-    y_bound: Annotated[str, Parameter(help="Public bound of the target (7.5, 0:10).")] = "1"
+    y_bound: Annotated[
+        str | None, Parameter(help="Public bound of the target (7.5, 0:10) [default: 1; none for a yes or no].")
+    ] = None
+    family: Annotated[
+        str | None, Parameter(help="Of a generalised linear model, as `hubbub fit --family` [default: linear].")
+    ] = None
+    mean: Annotated[
+        float | None,
+        Parameter(
+            help="With --family, a guess of the mean of y [default: 0.5 of a yes or no, a tenth of the y-bound]."
+        ),
+    ] = None
     computes: Computes = 3
     sum: SchemeOptions = ADDITIVE
     cover: Cover = NOBODY
@@ -49,6 +59,8 @@ def explain(options: ExplainOptions) -> None:
         hubbub explain --clients 1000 --features 11 --epsilon 1 --delta 1e-5 --x-bound 7.5 --y-bound 7.5
         hubbub explain --clients 1000 --features 11 --epsilon 1 --delta 1e-5 --tolerate 50 --json
         hubbub explain --clients 100000 --features 3 --epsilon 1 --delta 0 --mechanism discrete-laplace
+        hubbub explain --clients 5000 --features 8 --epsilon 1 --delta 1e-5 --family bernoulli --mean 0.1
+        hubbub explain --clients 5000 --features 8 --epsilon 1 --delta 1e-5 --family poisson --y-bound 20
         hubbub explain --clients 1000 --features 3 --epsilon 1 --delta 1e-5 --scheme shamir --computes 5 --threshold 3
         hubbub explain --clients 1000 --features 3 --epsilon 1 --delta 1e-5 --scheme subset --computes 50 --each 3
     """
@@ -57,39 +69,29 @@ def explain(options: ExplainOptions) -> None:
 
 def run(options: ExplainOptions) -> None:
     """Plan the rounds and print what they would cost."""
-    from hubbub.analyses.linear.auto import LinearRegression
-    from hubbub.analyses.linear.projected import PlainRegression, ProjectedPlan, ProjectedRegression
-    from hubbub.analyses.linear.ranges import parse_ranges
     from hubbub.privacy import Budget, mechanism_named
-    from hubbub.statistics import Box
 
     clients, features, method = options.clients, options.features, options.method
     if not 1 <= features <= _MOST_FEATURES:
         raise invalid("features", f"in 1..{_MOST_FEATURES}", features, "count the columns of X; choose among many")
-    budget = Budget(options.epsilon, options.delta)
-    names = tuple(f"x{j + 1}" for j in range(features))
-    x, (y,) = parse_ranges(options.x_bound, names), parse_ranges(options.y_bound, ["y"], "y_bound")
-    kinds = {"auto": LinearRegression, "plain": PlainRegression, "projected": ProjectedRegression}
-    population, law = options.cover.population(clients), mechanism_named(options.mechanism)
-    plan = kinds[method](names, "y", y, tuple(x)).plan(budget, population, law)
-    thresholds = plan.thresholds if isinstance(plan, ProjectedPlan) else None
-    *half, last = ((high - low) / 2 if method == "auto" else max(abs(low), abs(high)) for low, high in [*x, y])
-    bound = Box(tuple(half), last)
+    budget, population = Budget(options.epsilon, options.delta), options.cover.population(clients)
+    law, analysis = mechanism_named(options.mechanism), _analysis(options)
+    plan = analysis.plan(budget, population, law)
     scheme = options.sum.build(computes := options.computes)
     secure_sum = about(scheme, population)
     rounds = [_round(spec, population, scheme) for spec in plan.specs]
     result: dict[str, object] = {
         "epsilon": options.epsilon, "delta": options.delta, "clients": clients, "dropouts": population.dropouts,
         "colluders": population.colluders, "computes": computes,
-        "features": features, "method": method, "mechanism": law.describe()["mechanism"],
+        "features": features, "method": method, "family": options.family, "mechanism": law.describe()["mechanism"],
         "guarantee": f"{budget}-differential privacy, replace-one",
         "covers": f"up to {population.colluders} colluding clients, whichever {population.dropouts} clients "
         f"go missing, and {secure_sum['may_conspire']} of {computes} Computes that pool what they hold",
         "secure_sum": secure_sum,
         "extra_variance_factor": clients / population.shares,
-        "thresholds": None if thresholds is None else {"x": thresholds[0], "y": thresholds[1]},
-        "tight_over_paper_sensitivity": bound.sensitivity(False) / bound.sensitivity(False, "paper"),
-        "rounds": rounds, "expected": None if method != "auto" else _expected(population, features, budget, law),
+        **_of_method(options, plan), "rounds": rounds,
+        "expected": _expected(options, analysis, population, budget, law),
+        "cautions": [] if options.family is None else list(analysis.cautions(plan)),
     }  # fmt: skip
     if options.json:
         print_json(result)
@@ -97,26 +99,57 @@ def run(options: ExplainOptions) -> None:
     _print(result, rounds, population)
 
 
-def _expected(population: Population, features: int, budget: Budget, law: Mechanism) -> dict[str, object]:
-    """Forecast what the fit will find of ordinary data, and what would make it better."""
-    from hubbub.analyses.linear.forecast import advice, forecast
+def _analysis(options: ExplainOptions) -> Any:
+    """The regression that `hubbub fit` would run, on columns without names."""
+    from hubbub.analyses.glm.analysis import GLM
+    from hubbub.analyses.linear.auto import LinearRegression
+    from hubbub.analyses.linear.projected import PlainRegression, ProjectedRegression
+    from hubbub.analyses.linear.ranges import parse_ranges
+    from hubbub.cli.fit_model import family_named, family_y_bound
 
-    clients, not_counted = population.clients, population.not_counted
-    found = forecast(clients, features, budget, not_counted, law)
+    names = tuple(f"x{j + 1}" for j in range(options.features))
+    x, text = tuple(parse_ranges(options.x_bound, names)), options.y_bound
+    if options.family is None:
+        if options.mean is not None:
+            raise invalid("mean", "given together with --family", options.mean, "add --family poisson")
+        kinds = {"auto": LinearRegression, "plain": PlainRegression, "projected": ProjectedRegression}
+        (y,) = parse_ranges(text or "1", ["y"], "y_bound")
+        return kinds[options.method](names, "y", y, x)
+    if options.method != "auto":
+        raise invalid("method", "left out with --family", options.method, "it is for the linear regression alone")
+    family = family_named(options.family)
+    bound = family_y_bound(family, text)
+    return GLM(names, "y", (0.0, bound) if isinstance(bound, float) else bound or (0.0, 1.0), x, family.name)
+
+
+def _of_method(options: ExplainOptions, plan: Plan) -> dict[str, object]:
+    """What only the linear regression has: thresholds of its projections, and how tight its sensitivity is."""
+    from hubbub.analyses.linear.projected import ProjectedPlan
+    from hubbub.analyses.linear.ranges import parse_ranges
+    from hubbub.statistics import Box
+
+    if options.family is not None:
+        return {}
+    names = tuple(f"x{j + 1}" for j in range(options.features))
+    x, (y,) = parse_ranges(options.x_bound, names), parse_ranges(options.y_bound or "1", ["y"], "y_bound")
+    auto = options.method == "auto"
+    *half, last = ((high - low) / 2 if auto else max(abs(low), abs(high)) for low, high in [*x, y])
+    bound, thresholds = Box(tuple(half), last), plan.thresholds if isinstance(plan, ProjectedPlan) else None
     return {
-        "interval_width": found.width, "interval_width_without_data": found.prior_width,
-        "error_over_non_private": found.error_ratio, "verdict": verdict(found),
-        "advice": advice(clients, features, budget, not_counted, law),
-    }  # fmt: skip
+        "thresholds": None if thresholds is None else {"x": thresholds[0], "y": thresholds[1]},
+        "tight_over_paper_sensitivity": bound.sensitivity(False) / bound.sensitivity(False, "paper"),
+    }
 
 
-def verdict(found: Forecast) -> str:
-    """Return one line on what to expect."""
-    if found.hopeless:
-        return "hopeless: clients are too few for the noise and the columns; the posterior will be close to the prior"
-    if found.good:
-        return "good: coefficients of an ordinary size will be told from zero"
-    return "rough: only large effects will be told from zero"
+def _expected(
+    options: ExplainOptions, analysis: Any, population: Population, budget: Budget, law: Mechanism
+) -> dict[str, object] | None:
+    """Forecast what the fit will find; None for the methods of the paper."""
+    from hubbub.cli.expected import expected_glm, expected_linear
+
+    if options.family is not None:
+        return expected_glm(analysis, options.mean, population, budget, law)
+    return expected_linear(population, options.features, budget, law) if options.method == "auto" else None
 
 
 def _round(spec: RoundSpec, population: Population, scheme: SecureSum) -> dict[str, object]:
@@ -178,6 +211,8 @@ def _print_sum(found: dict[str, Any], people: Population) -> None:
 
 
 def _print(result: dict[str, object], rounds: list[dict[str, object]], people: Population) -> None:
+    from hubbub.cli.expected import print_expected
+
     console.print(f"Guarantee: {result['guarantee']}; covers {result['covers']}.")
     console.print(
         f"Sharing the noise among clients costs a factor {result['extra_variance_factor']:.4f} in variance "
@@ -188,24 +223,17 @@ def _print(result: dict[str, object], rounds: list[dict[str, object]], people: P
         console.print("Take care: delta is not below 1/N; choose it smaller.")
     if float(str(result["epsilon"])) > 5:
         console.print("Take care: an epsilon above 5 protects little.")
-    if result["thresholds"]:
+    for caution in result["cautions"]:  # type: ignore[attr-defined]  # a list, as made above
+        console.print(f"Take care: {caution}.", markup=False)
+    if result.get("thresholds"):
         console.print(
             "The regression round clips at a multiple of each column's deviation, found in round 1; "
             "shown here as if a deviation were a third of its bound."
         )
     if result["method"] == "auto":
-        console.print("The regression round sums rows in units of the columns' scales, found in round 1.")
-        expected: dict[str, Any] = result["expected"]  # type: ignore[assignment]  # as made above
-        least = "at least " if str(expected["verdict"]).startswith("hopeless") else ""
-        width, known = expected["interval_width"], expected["interval_width_without_data"]
-        console.print(
-            f"Expected, if x explains half of y: 90 % intervals of width {least}{width:.2g} (deviations of y per "
-            f"deviation of x; {known:.2g} where only scales are known), predictions with "
-            f"{expected['error_over_non_private']:.3g} times the non-private error."
-        )
-        console.print(f"Verdict: {expected['verdict']}.")
-        for line in expected["advice"]:
-            console.print(f"  Better with {line}.", markup=False)
+        what = "The regression round sums" if result["family"] is None else "Every step sums parts of the score of"
+        console.print(f"{what} rows in units of the columns' scales, found in round 1.")
+        print_expected(result["expected"])  # type: ignore[arg-type]  # as made above
     names = {
         "dimension": "numbers summed", "sensitivity": "sensitivity", "noise_multiplier": "noise over sensitivity",
         "sigma_client": "noise of one client", "noise_std": "noise in the sum",

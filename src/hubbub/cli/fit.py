@@ -1,11 +1,11 @@
-"""`hubbub fit`: a Bayesian linear regression in which every row of a file plays one client."""
+"""`hubbub fit`: a Bayesian regression in which every row of a file plays one client."""
 
 from __future__ import annotations
 
 import time
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
@@ -47,8 +47,30 @@ class FitOptions:
         float | None, Parameter(help="Instead of --x-bound: public bound of a row's Euclidean length.")
     ] = None
     y_bound: Annotated[
-        str, Parameter(allow_leading_hyphen=True, help="Public bound of the target, 10 or 0:10: y is clipped to it.")
-    ]
+        str | None,
+        Parameter(
+            allow_leading_hyphen=True,
+            help="Public bound of the target, 10 or 0:10: y is clipped to it. Of counts about how large they get, "
+            "and larger ones are no error. Left out for a yes or no.",
+        ),
+    ] = None
+    family: Annotated[
+        str | None,
+        Parameter(
+            help="A generalised linear model of this family: bernoulli (logistic regression), probit, poisson or "
+            "negative-binomial (counts), or gamma (positive numbers) [default: a linear regression]."
+        ),
+    ] = None
+    classes: Annotated[
+        str | None, Parameter(help="The two labels of a yes or no, that of no first: no,yes [default: 0,1].")
+    ] = None
+    exposure: Annotated[
+        str | None,
+        Parameter(
+            help="With --family, a column that the mean is proportional to, say years: rates for 1 of it are fitted."
+        ),
+    ] = None
+    exposure_bound: Annotated[str | None, Parameter(help="Public bounds of the exposure, such as 0.1:10.")] = None
     features: Annotated[str | None, Parameter(help="Columns to use, comma-separated [default: all others].")] = None
     intercept: Annotated[
         bool | None, Parameter(help="Fit an intercept, or take all to be centred [default: for the method auto].")
@@ -80,7 +102,7 @@ class FitOptions:
 
 
 def fit(options: FitOptions) -> None:
-    """Fit a Bayesian linear regression, every row of the file playing one client.
+    """Fit a Bayesian linear regression (or, with --family, a generalised linear model): every row plays one client.
 
     The method auto finds privately where columns lie and fits an intercept; the others take columns and
     target to be centred. Everything runs in this process, or on Spark with --engine spark; the privacy
@@ -93,6 +115,9 @@ def fit(options: FitOptions) -> None:
         hubbub fit data.csv --target y --epsilon 1 --delta 1e-5 --x-norm 1 --y-bound 1 --release release.json
         hubbub fit d.csv --target y --epsilon 1 --delta 1e-6 --x-bound 1 --y-bound 1 --ledger l.json --total-epsilon 3
         hubbub fit data.csv --target y --epsilon 1 --delta 0 --mechanism discrete-laplace --x-bound 7.5 --y-bound 7.5
+        hubbub fit d.csv --target claim --family bernoulli --classes no,yes --epsilon 1 --delta 1e-5 --x-bound age=0:99
+        hubbub fit data.csv --target visits --family poisson --epsilon 1 --delta 1e-5 --x-bound 0:99 --y-bound 20
+        hubbub fit data.csv --target visits --family poisson --exposure years --exposure-bound 0.1:9 ...
         hubbub fit rows.parquet --engine spark --target y --epsilon 1 --delta 1e-8 --x-bound 7.5 --y-bound 7.5
     """
     run(options)
@@ -100,87 +125,45 @@ def fit(options: FitOptions) -> None:
 
 def run(options: FitOptions) -> None:
     """Check the options, read the file, fit the model, print it and write what was asked for."""
-    from hubbub.analyses.linear.ranges import parse_numbers, parse_ranges
     from hubbub.cli.fit_data import read_data, running_engine
-    from hubbub.cli.model import plot_model, print_model
-    from hubbub.estimators.linear_regression import PrivateLinearRegression
+    from hubbub.cli.fit_model import check_options, found, unfitted
+    from hubbub.cli.model import noise_budget, plot_model, print_model
     from hubbub.privacy import Budget, mechanism_named
 
     started = time.perf_counter()
-    target, method, out, plot, release = options.target, options.method, options.out, options.plot, options.release
+    target, out, plot, release = options.target, options.out, options.plot, options.release
     budget = Budget(options.epsilon, options.delta)
     check_distinct(file=options.file, ledger=options.ledger, plot=plot, out=out, release=release)
     check_writable("--plot", plot, endings=PICTURES)
     check_writable("--out", out, endings=(".json",))
     check_writable("--release", release, endings=(".json",))
-    _check_options(options)
-    _check_engine(options)
+    check_options(options)
     mechanism = mechanism_named(options.mechanism)
     ledger = _ledger(options.ledger, options.total_epsilon, budget)
     data = read_data(options)
     options.cover.population(data.clients)  # refuses too few clients in words of the command line
-    scales = None if options.prior_scale is None else parse_numbers(options.prior_scale, data.names, "prior_scale")
-
-    x_ranges = None if options.x_bound is None else parse_ranges(options.x_bound, data.names)
-    y_range = parse_ranges(options.y_bound, [target], "y_bound")
-
     with running_engine(options) as engine:
-        model = PrivateLinearRegression(
-            budget=budget,
-            x_bound=x_ranges,
-            x_norm=options.x_norm,
-            y_bound=y_range,
-            fit_intercept="auto" if options.intercept is None else options.intercept,
-            prior_scale=scales,
-            method=method,
-            posterior=options.posterior,
-            engine=engine,
-            ledger=ledger,
-            mechanism=mechanism,
-        ).fit(data.X, data.y)
-    stored = model.stored(data.names, target)
+        model = unfitted(options, data.names, budget=budget, engine=engine, ledger=ledger, mechanism=mechanism)
+        model.fit(data.X, data.y, **data.more)
+    scales: Any = model.prior_scale
+    stored, released = found(model, data, options)
     seconds = time.perf_counter() - started
-    if release is not None:  # first of all: it was paid for
-        replace(model.release_, names=tuple(data.names), target=target).save(release)
+    if release is not None and released is not None:  # first of all: it was paid for
+        released.save(release)
     if out is not None:
         stored.save(out)
     if options.json:
         print_json({**stored.summary(), "n": data.clients, "epsilon": options.epsilon, "delta": options.delta,
-                    "method": method, "privacy": stored.privacy, "ledger": None if ledger is None else ledger.as_dict(),
-                    "seconds": seconds})  # fmt: skip
+                    "method": options.method, "privacy": stored.privacy,
+                    "ledger": None if ledger is None else ledger.as_dict(), "seconds": seconds})  # fmt: skip
     else:
-        print_model(stored, assumed=method != "auto")
+        print_model(stored, assumed=options.method != "auto")
         console.print(str(model.privacy_), markup=False)
         if ledger is not None:
             console.print(f"\n{ledger}", markup=False)
     if plot is not None:
         title = f"{target}, {budget}-DP" + ("" if model.privacy_.is_guarantee else " (simulation, not a guarantee)")
-        plot_model(plot, stored, title, scales, model.release_.noise_budget() if method == "auto" else None)
-
-
-def _check_options(options: FitOptions) -> None:
-    """Refuse options that do not go together, before any budget is spent."""
-    x_bound, x_norm, method, prior_scale = options.x_bound, options.x_norm, options.method, options.prior_scale
-    if (x_bound is None) == (x_norm is None):
-        what = "neither" if x_bound is None else "both"
-        raise InvalidInput(f"x-bound or x-norm must be given, one of the two, got {what}; give e.g. --x-bound 7.5")
-    if method != "auto":
-        for option, value in (("x-norm", x_norm), ("prior-scale", prior_scale), ("release", options.release)):
-            if value is not None:
-                raise invalid(option, f"left out for method {method}", value, "use --method auto")
-    if options.posterior == "shrinkage" and prior_scale is not None:
-        raise invalid("prior-scale", "left out for posterior shrinkage", prior_scale, "use --posterior noise-aware")
-
-
-def _check_engine(options: FitOptions) -> None:
-    """Refuse an engine that is not installed, and what the Spark engine does not do."""
-    from hubbub.engines import ENGINES
-
-    ENGINES.find(options.engine)
-    if options.engine == "spark" and options.method != "auto":
-        raise invalid("method", "auto for the engine spark", options.method, "use --method auto")
-    if options.engine == "spark" and options.seal:
-        raise InvalidInput("seal must be left out for the engine spark, got --seal; nothing leaves the cluster")
+        plot_model(plot, stored, title, scales, noise_budget(released))
 
 
 def _ledger(path: Path | None, total_epsilon: float | None, budget: Budget) -> Ledger | None:

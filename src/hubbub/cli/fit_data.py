@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hubbub.cli.fit_model import labels
 from hubbub.cli.output import progress
-from hubbub.cli.table import CsvOrParquet, read_table
+from hubbub.cli.table import CsvOrParquet, coded, read_table
 from hubbub.engines import ENGINES, LocalEngine
 from hubbub.engines.spark.engine import SparkEngine
 from hubbub.engines.spark.table import SparkTable
@@ -32,6 +33,10 @@ class FitData:
     clients: int
     names: list[str]
     """The names of the features, in the order of X's columns."""
+    more: dict[str, Any] = field(default_factory=dict)
+    """What else the estimator's `fit` takes: the exposure, or its column."""
+    labels: tuple[str, str] | None = None
+    """The labels that y has as 0 and 1, where it is a yes or no."""
 
 
 def read_data(options: FitOptions) -> FitData:
@@ -44,15 +49,25 @@ def read_data(options: FitOptions) -> FitData:
 def _at_hand(table: CsvOrParquet, options: FitOptions) -> FitData:
     """Return arrays in this process."""
     names = _feature_names(options, table.header)
-    rows = table.numbers([*names, options.target])  # at once, so that the file is read once
-    return FitData(np.ascontiguousarray(rows[:, :-1]), rows[:, -1].copy(), len(rows), names)
+    two, more = labels(options), _exposure(options)
+    target = [] if two is not None else [options.target]
+    rows = table.numbers([*names, *more.values(), *target])  # at once, so that the file is read once
+    y = rows[:, -1].copy() if two is None else coded(table, options.target, two)
+    given = {name: rows[:, len(names)].copy() for name in more}
+    return FitData(np.ascontiguousarray(rows[:, : len(names)]), y, len(rows), names, given, two)
+
+
+def _exposure(options: FitOptions) -> dict[str, str]:
+    """Return the column of the exposure, where there is one."""
+    return {} if options.exposure is None else {"exposure": options.exposure}
 
 
 def _in_spark(table: SparkTable, options: FitOptions) -> FitData:
     """Return a table whose rows Spark reads where they are; here they are only counted."""
     names = _feature_names(options, table.columns)
-    chosen = table.select([*names, options.target])
-    return FitData(chosen, options.target, chosen.shape[0], names)
+    more = _exposure(options)
+    chosen = table.select([*names, *more.values(), options.target])
+    return FitData(chosen, options.target, chosen.shape[0], names, more, labels(options))
 
 
 def _feature_names(options: FitOptions, header: Sequence[str]) -> list[str]:
@@ -60,11 +75,13 @@ def _feature_names(options: FitOptions, header: Sequence[str]) -> list[str]:
     if target not in header:
         raise InvalidInput(f"target must be one of {', '.join(header)}, got target={target}; check the spelling")
     if features is None:
-        names = [name for name in header if name != target]
+        names = [name for name in header if name not in (target, options.exposure)]
     else:
         names = [name.strip() for name in features.split(",") if name.strip()]
-    if not names or target in names or len(set(names)) != len(names):
+    if not names or {target, options.exposure} & set(names) or len(set(names)) != len(names):
         raise invalid("features", "at least one distinct column besides the target", features, "name the columns")
+    if options.exposure == target:
+        raise invalid("exposure", "another column than the target", target, "name that of the exposure")
     return names
 
 

@@ -9,21 +9,22 @@ import numpy as np
 from rich.table import Table
 from rich.text import Text
 
-from hubbub.analyses.linear.stored import StoredModel
+from hubbub.analyses.linear.release import RegressionRelease
+from hubbub.analyses.saved import AnyModel, AnyRelease
 from hubbub.arrays import Floats
 from hubbub.cli.output import console
 from hubbub.protocols import Result
 
 
-def print_model(stored: StoredModel, *, assumed: bool = False) -> None:
-    """Print the coefficients, the intercept and the residual deviation, which some methods assume."""
+def print_model(stored: AnyModel, *, assumed: bool = False) -> None:
+    """Print the coefficients, the intercept and, if there is one, the residual deviation, which some methods assume."""
     table = Table("coefficient", "mean", "std", "90 % interval *")
     for row in stored.rows():
         known = row["std"] > 1e-9 * abs(row["mean"])  # a single value has no interval
         interval = f"{row['low']:.4g} .. {row['high']:.4g}" if known else "assumed" if assumed else ""
         table.add_row(Text(row["name"]), f"{row['mean']:.4g}", f"{row['std']:.3g}" if known else "", interval)
     console.print(table)
-    console.print(f"* {stored.intervals}\n", markup=False)
+    console.print(f"* {stored.note}\n", markup=False)
 
 
 def print_result(result: Result) -> None:
@@ -38,7 +39,7 @@ def print_result(result: Result) -> None:
 
 
 def plot_model(
-    path: Path, stored: StoredModel, title: str, prior_scale: Sequence[float] | None, budget: dict[str, Floats] | None
+    path: Path, stored: AnyModel, title: str, prior_scale: Sequence[float] | None, budget: dict[str, Floats] | None
 ) -> None:
     """Draw the forest plot, with the prior if it was given, and with the sources of the variance if they are known."""
     from scipy.special import ndtri
@@ -47,3 +48,8 @@ def plot_model(
 
     prior = None if prior_scale is None else ndtri(0.95) * np.outer(prior_scale, [-1.0, 1.0])
     forest_plot(path, stored.names, stored.mean, stored.posterior.interval(0.9), title, prior=prior, budget=budget)
+
+
+def noise_budget(release: AnyRelease | None) -> dict[str, Floats] | None:
+    """Return the variance of each coefficient by source, where the release tells."""
+    return release.noise_budget() if isinstance(release, RegressionRelease) else None

@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 import math
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, Task, TaskID, TextColumn, TimeRemainingColumn
 
 from hubbub.errors import InvalidInput
 
 console = Console(highlight=False, soft_wrap=True)
 errors = Console(stderr=True, highlight=False)
+_EVERY = 30.0  # seconds between lines where there is no terminal: an hour's log has 120
+_REMEMBERED = 600.0  # seconds of work that the time left goes by, since some pieces take much longer than others
 
 
 def print_json(value: dict[str, object]) -> None:
@@ -42,17 +46,45 @@ def say(json: bool, content: dict[str, object], line: str) -> None:
         console.print(line, markup=False)
 
 
+class Watched(Progress):
+    """A bar with the time left on standard error if that is a terminal; otherwise now and then a plain line."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+        super().__init__(
+            *columns, console=errors, transient=True, disable=not sys.stderr.isatty(), get_time=clock,
+            speed_estimate_period=_REMEMBERED,
+        )  # fmt: skip
+        self._said = clock()
+
+    def advance(self, task_id: TaskID, advance: float = 1) -> None:
+        """So much more of a task is done."""
+        super().advance(task_id, advance)
+        self._say(self._tasks[task_id])
+
+    def update(self, task_id: TaskID, **changes: Any) -> None:
+        """So much of a task is done in all, or it is found to be larger."""
+        super().update(task_id, **changes)
+        self._say(self._tasks[task_id])
+
+    def _say(self, task: Task) -> None:
+        if self.disable and not task.finished and self.get_time() - self._said >= _EVERY:
+            self._said = self.get_time()
+            errors.print(_line(task), markup=False)
+
+
+def _line(task: Task) -> str:
+    """Such as `checks: 40 of 160, about 3 min left`."""
+    done = f"{task.description}: {task.completed:.0f}" + ("" if task.total is None else f" of {task.total:.0f}")
+    left = task.time_remaining
+    if left is None:
+        return done
+    return f"{done}, about {f'{left:.0f} s' if left < 100 else f'{left / 60:.0f} min'} left"
+
+
 def progress() -> Progress:
-    """Make a bar with the time left, which is shown on standard error if that is a terminal."""
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=errors,
-        transient=True,
-        disable=not sys.stderr.isatty(),
-    )
+    """Make what shows how far work is, with the time left."""
+    return Watched()
 
 
 def check_writable(option: str, path: Path | None, *, endings: tuple[str, ...] = ()) -> None:

@@ -16,7 +16,7 @@ from hubbub.cli.output import PICTURES, check_distinct, check_writable, console,
 from hubbub.errors import InvalidInput, invalid
 
 if TYPE_CHECKING:
-    from hubbub.analyses.linear.release import RegressionRelease
+    from hubbub.analyses.saved import AnyModel, AnyRelease
 
 
 @Parameter(name="*")
@@ -39,7 +39,8 @@ class RefitOptions:
 def refit(options: RefitOptions) -> None:
     """Fit again from released sums: another prior, fewer features, or a comparison of models.
 
-    Costs no privacy: nothing but the release is looked at, as often as you like.
+    Costs no privacy: nothing but the release is looked at, as often as you like. Of a generalised linear model
+    another prior only.
 
     For example:
 
@@ -55,30 +56,22 @@ def run(options: RefitOptions) -> None:
     from numpy.linalg import LinAlgError
 
     from hubbub.analyses.linear.ranges import parse_numbers
-    from hubbub.analyses.linear.release import RegressionRelease
-    from hubbub.analyses.linear.stored import INTERVALS, StoredModel
-    from hubbub.cli.model import plot_model, print_model
-    from hubbub.cli.table import split_names
+    from hubbub.analyses.saved import load_release
+    from hubbub.cli.model import noise_budget, plot_model, print_model
 
     release, out, plot = options.release, options.out, options.plot
     check_distinct(release=release, out=out, plot=plot)
     check_writable("--plot", plot, endings=PICTURES)
     check_writable("--out", out, endings=(".json",))
-    saved = RegressionRelease.load(release)
+    saved = _chosen(load_release(release), options)
     guarantee, statement = _statement(saved, release)
-    if options.features is not None:
-        saved = saved.restricted(split_names("features", options.features, saved.names))
-    models = None if options.compare is None else _models(options.compare, saved.names)
     scales = None if options.prior_scale is None else parse_numbers(options.prior_scale, saved.names, "prior_scale")
     try:
-        posterior = saved.posterior(prior_scale=scales)
-        probabilities = [] if models is None else saved.compare(models, prior_scale=scales)
+        stored, comparison = _fitted(saved, scales, options.compare)
     except LinAlgError:
         raise InvalidInput(f"release must hold sums that fit together, got others in {release}; fit it again") from None
-    stored = StoredModel(list(saved.names), saved.target, posterior, saved.privacy, INTERVALS["auto"])
-    comparison = [{"features": m, "probability": p} for m, p in zip(models or [], probabilities, strict=True)]
     if options.json:
-        print_json({**stored.summary(), "n": saved.released.n, "models": comparison, "further_epsilon": 0.0,
+        print_json({**stored.summary(), "n": saved.n, "models": comparison, "further_epsilon": 0.0,
                     "privacy": saved.privacy})  # fmt: skip
     else:
         print_model(stored)
@@ -88,7 +81,44 @@ def run(options: RefitOptions) -> None:
     if out is not None:
         stored.save(out)
     if plot is not None:
-        plot_model(plot, stored, f"{saved.target}, refitted, {guarantee}", scales, saved.noise_budget())
+        plot_model(plot, stored, f"{saved.target}, refitted, {guarantee}", scales, noise_budget(saved))
+
+
+def _chosen(saved: AnyRelease, options: RefitOptions) -> AnyRelease:
+    """Return the release of the chosen features, or refuse what a generalised linear model does not have."""
+    from hubbub.analyses.glm.release import GLMRelease
+    from hubbub.cli.table import split_names
+
+    if not isinstance(saved, GLMRelease):
+        return (
+            saved
+            if options.features is None
+            else saved.restricted(split_names("features", options.features, saved.names))
+        )
+    for option, value in (("features", options.features), ("compare", options.compare)):
+        if value is not None:
+            raise invalid(
+                option, "left out for a generalised linear model", value, "its steps were made for all features"
+            )
+    return saved
+
+
+def _fitted(
+    saved: AnyRelease, scales: list[float] | None, compare: str | None
+) -> tuple[AnyModel, list[dict[str, Any]]]:
+    """Return the model under this prior, and the probabilities of the models that are to be compared."""
+    from hubbub.analyses.glm.release import GLMRelease
+    from hubbub.analyses.linear.stored import INTERVALS, StoredModel
+
+    if isinstance(saved, GLMRelease):
+        return saved.stored(saved.posterior(prior_scale=scales)), []
+    posterior = saved.posterior(prior_scale=scales)
+    stored = StoredModel(list(saved.names), saved.target, posterior, saved.privacy, INTERVALS["auto"])
+    if compare is None:
+        return stored, []
+    models = _models(compare, saved.names)
+    found = zip(models, saved.compare(models, prior_scale=scales), strict=True)
+    return stored, [{"features": model, "probability": probability} for model, probability in found]
 
 
 def _models(text: str, names: Sequence[str]) -> list[list[str]]:
@@ -102,7 +132,7 @@ def _models(text: str, names: Sequence[str]) -> list[list[str]]:
     return models
 
 
-def _statement(saved: RegressionRelease, path: Path) -> tuple[str, str]:
+def _statement(saved: AnyRelease, path: Path) -> tuple[str, str]:
     """Return the guarantee in short and in full, as the release carries it."""
     from hubbub.privacy import Budget
 

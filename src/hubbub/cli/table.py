@@ -13,7 +13,7 @@ from typing import Any, TextIO
 import numpy as np
 
 from hubbub.arrays import Floats
-from hubbub.cli.arrow_csv import csv_columns
+from hubbub.cli.arrow_csv import Classes, codes_of, csv_codes, csv_columns
 from hubbub.errors import InvalidInput
 
 LARGE_BYTES = 5_000_000
@@ -38,6 +38,12 @@ class SmallTable:
         """Return these columns as (n, len(names)) numbers, with NaN for each cell that is no finite number."""
         positions = _positions(self.header, names)
         return np.column_stack([np.array([_number(row[at]) for row in self.cells]) for at in positions])
+
+    def codes(self, name: str, classes: Classes) -> Floats:
+        """Return 0 or 1 for each row by the column's label, and NaN where it is another."""
+        (at,) = _positions(self.header, [name])
+        known = {label: float(code) for code, label in enumerate(classes)}
+        return np.array([known.get(row[at].strip(), np.nan) for row in self.cells])
 
     def place(self, row: int) -> str:
         """Say where the file has this row."""
@@ -67,6 +73,12 @@ class LargeTable:
         found = csv_columns(self.path, self.delimiter, self.above, len(self.header), _positions(self.header, names))
         return self._by_cell.marked(names) if found is None else found
 
+    def codes(self, name: str, classes: Classes) -> Floats:
+        """Return 0 or 1 for each row by the column's label, and NaN where it is another."""
+        (at,) = _positions(self.header, [name])
+        found = csv_codes(self.path, self.delimiter, self.above, len(self.header), at, classes)
+        return self._by_cell.codes(name, classes) if found is None else found
+
     def place(self, row: int) -> str:
         """Say where the file has this row."""
         return self._by_cell.place(row)
@@ -92,6 +104,17 @@ class ParquetTable:
         """Say where the file has this row."""
         return f"row {row + 1} of {self.path}"
 
+    def codes(self, name: str, classes: Classes) -> Floats:
+        """Return 0 or 1 for each row by the column's label, and NaN where it is another."""
+        import pyarrow as pa  # type: ignore[import-untyped]  # ships no types
+
+        _positions(self.header, [name])
+        column = self.file.to_table(columns=[name]).column(name)
+        try:
+            return codes_of(column.cast(pa.string()), classes)
+        except pa.ArrowException:
+            raise InvalidInput(f"column {name} must hold labels, got {column.type}; convert it") from None
+
     def marked(self, names: Sequence[str]) -> Floats:
         """Return these columns as (n, len(names)) numbers, with NaN for each value that is no finite number."""
         from hubbub.engines.spark.task import arrow_blocks
@@ -102,6 +125,26 @@ class ParquetTable:
 
 
 CsvOrParquet = SmallTable | LargeTable | ParquetTable
+
+
+def coded(table: CsvOrParquet, name: str, classes: Classes) -> Floats:
+    """Return 0 or 1 for each row by the label in this column, or say in one line where another stands.
+
+    Labels that are both numbers are compared as numbers, so that 1 is also 1.0.
+    """
+    values = [_number(label) for label in classes]
+    if np.isnan(values).any():
+        codes = table.codes(name, classes)
+    else:
+        found = table.marked([name])[:, 0]
+        codes = np.select([found == values[0], found == values[1]], [0.0, 1.0], np.nan)
+    if np.isnan(codes).any():
+        place = table.place(int(np.argmax(np.isnan(codes))))
+        raise InvalidInput(
+            f"column {name} must hold one of the two labels {classes[0]} and {classes[1]}, got another in {place}; "
+            "name both with --classes, that of no first, or drop such rows"
+        )
+    return codes
 
 
 def _positions(header: tuple[str, ...], names: Sequence[str]) -> list[int]:
@@ -137,7 +180,7 @@ def _finite(table: CsvOrParquet, names: Sequence[str]) -> Floats:
 
 def _read_parquet(path: Path) -> ParquetTable:
     try:
-        import pyarrow  # type: ignore[import-untyped]  # ships no types
+        import pyarrow
         import pyarrow.dataset as dataset  # type: ignore[import-untyped]
     except ImportError:
         raise InvalidInput(f"file must be CSV without pyarrow, got file={path}; install hubbub[tables]") from None

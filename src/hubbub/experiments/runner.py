@@ -42,7 +42,7 @@ def run_cells(
     tick(len(done))
     missing = [cell for cell in cells if cell.key not in done]
     if jobs == 1 or len(missing) <= 1:
-        with _one_thread_each():
+        with one_thread_each():
             for cell in missing:
                 done[cell.key] = _store(folder, cell, _rows_of(cell))
                 tick(1)
@@ -80,10 +80,10 @@ def _rows_of(cell: Cell) -> list[Row]:
 
 def _start_worker() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides; a worker prints no traceback of its own
-    _one_thread_each()
+    one_thread_each()
 
 
-def _one_thread_each() -> Any:
+def one_thread_each() -> Any:
     """Linear algebra in one thread: jobs share the cores already, and sums come out the same in each of them."""
     import scipy.linalg  # noqa: F401  # only what is loaded can be limited
     from threadpoolctl import threadpool_limits

@@ -32,15 +32,15 @@ def forest_plot(
     figure = Figure(figsize=(7, 1.2 + 0.35 * len(names)), layout="constrained")
     if budget is None:
         left = figure.add_subplot()
-        left.set_title(_text(title), fontsize=10)
+        left.set_title(plain(title), fontsize=10)
     else:
         figure.set_size_inches(11, 2.0 + 0.35 * len(names))
         left, right = figure.subplots(1, 2, width_ratios=(3, 2))
         left.set_title("coefficients", fontsize=10)
-        figure.suptitle(_text(title), fontsize=10)
+        figure.suptitle(plain(title), fontsize=10)
         _shares(right, names, budget)
         figure.legend(*right.get_legend_handles_labels(), loc="outside lower right", ncols=3, fontsize=8, frameon=False)
-    height = _lines(left, names)
+    height = lines(left, names)
     left.hlines(height, interval[:, 0], interval[:, 1], color="tab:blue", lw=2)
     left.plot(mean, height, "o", color="tab:blue")
     left.set_xlabel(f"coefficient (posterior mean and {level:.0%} interval)")
@@ -68,7 +68,7 @@ def beside_non_private(
         beside_non_private(figure.add_subplot(), names, *values, title)
         figure.savefig(path_or_axes, dpi=150)
         return
-    axes, height = path_or_axes, _lines(path_or_axes, names)
+    axes, height = path_or_axes, lines(path_or_axes, names)
     for label, mean, interval, place, colour, marker in (
         ("private", private_mean, private_interval, height + 0.15, "tab:blue", "o"),
         ("not private", reference_mean, reference_interval, height - 0.15, "black", "s"),
@@ -76,14 +76,14 @@ def beside_non_private(
         axes.hlines(place, interval[:, 0], interval[:, 1], color=colour, lw=2)
         axes.plot(mean, place, marker, color=colour, label=label)
     axes.set_xlabel("coefficient (mean and interval)")
-    axes.set_title(f"{_text(title)}\n{NOT_PRIVATE}", fontsize=10)
+    axes.set_title(f"{plain(title)}\n{NOT_PRIVATE}", fontsize=10)
     axes.legend(fontsize=8)
 
 
 def _shares(axes: Axes, names: Sequence[str], budget: Mapping[str, NDArray[np.float64]]) -> None:
     """For each coefficient a bar of 100 %, divided by source."""
     total = np.sum(list(budget.values()), axis=0)
-    height, start = _lines(axes, names), np.zeros(len(names))
+    height, start = lines(axes, names), np.zeros(len(names))
     for (source, part), colour in zip(budget.items(), ("tab:blue", "tab:orange", "tab:red"), strict=True):
         share = 100 * part / np.where(total > 0, total, 1.0)
         axes.barh(height, share, left=start, height=0.6, color=colour, label=source)
@@ -92,14 +92,15 @@ def _shares(axes: Axes, names: Sequence[str], budget: Mapping[str, NDArray[np.fl
     axes.set_title("noise budget by source", fontsize=10)
 
 
-def _lines(axes: Axes, names: Sequence[str]) -> NDArray[np.int_]:
+def lines(axes: Axes, names: Sequence[str]) -> NDArray[np.int_]:
     """Name one line per coefficient, from the top, and mark zero; returns the heights."""
     height = np.arange(len(names))[::-1]
-    axes.set_yticks(height, [_text(name) for name in names])
+    axes.set_yticks(height, [plain(name) for name in names])
     axes.set_ylim(-0.6, len(names) - 0.4)
     axes.axvline(0.0, color="grey", lw=0.8)
     return height
 
 
-def _text(text: str) -> str:
-    return text.replace("$", r"\$")  # no mathematics in names
+def plain(text: str) -> str:
+    """Text as it is, with no mathematics in it."""
+    return text.replace("$", r"\$")

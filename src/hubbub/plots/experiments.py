@@ -32,6 +32,8 @@ STYLES = {
     "published": ("tab:red", "", "x"),
 }
 COLUMNS = ("tab:green", "tab:orange", "tab:blue")
+MARKS = {"non-private": ("black", "|"), "majority": ("tab:gray", "x"), "hubbub, epsilon=1": ("tab:orange", "o")}
+PUBLISHED_SPLIT = "abalone, first"
 SELECTED = ("NP", "proj TA", "proj DDP", "hubbub")
 
 
@@ -261,6 +263,45 @@ def real(rows: Sequence[Row], banner: str | None) -> Figure:
         axes.set(xscale="log", xlabel="epsilon", title=title)
     _finish(figure, banner)
     return figure
+
+
+def outcomes(rows: Sequence[Row], banner: str | None) -> Figure:
+    """A line of marks per data set: accuracy, area under the curve and coverage; and the published split by epsilon."""
+    names = [name for name in dict.fromkeys(row["dataset"] for row in rows) if not name.startswith(PUBLISHED_SPLIT)]
+    figure = Figure(figsize=(14, 4.4), layout="constrained")
+    *panels, last = figure.subplots(1, 4)
+    for axes, (key, title) in zip(
+        panels, (("accuracy", "accuracy"), ("auc", "AUC"), ("coverage", "coverage")), strict=True
+    ):
+        part = [row for row in rows if row["dataset"] in names and row[key] is not None]
+        for label in dict.fromkeys(map(_mark, part)):
+            mine = [row for row in part if _mark(row) == label]
+            places = [names.index(row["dataset"]) for row in mine]
+            colour, marker = MARKS.get(label, ("tab:green", "D"))
+            axes.plot([row[key] for row in mine], places, marker, color=colour, ms=5, label=label)
+        axes.set(title=title)
+        axes.set_yticks(range(len(names)), [name if axes is panels[0] else "" for name in names])
+        axes.grid(axis="y", lw=0.3)
+    panels[2].axvspan(0.88, 0.92, color="grey", alpha=0.25)
+    panels[2].axvline(0.8, color="grey", lw=0.8)
+    published = [row for row in rows if row["dataset"] not in names]
+    for method in dict.fromkeys(row["method"] for row in published):
+        mine = [row for row in published if row["method"] == method]
+        colour, line, marker = STYLES[method]
+        epsilon, found = ([row[key] for row in mine] for key in ("epsilon", "accuracy"))
+        last.plot(
+            epsilon, found, color=colour, ls=line, marker=marker, ms=4, label=method.replace("published", "DP-VI")
+        )
+    last.set(xscale="log", xlabel="epsilon", title=f"accuracy, {published[0]['dataset']}" if published else "not run")
+    if published:
+        last.legend(fontsize=8)
+    _finish(figure, banner)
+    return figure
+
+
+def _mark(row: Row) -> str:
+    """The method, with epsilon where that matters."""
+    return f"{row['method']}, epsilon={row['epsilon']:g}" if row["method"] == "hubbub" else str(row["method"])
 
 
 def _lines(axes: Axes, rows: Sequence[Row], middle: str, low: str, high: str) -> None:

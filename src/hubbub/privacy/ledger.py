@@ -20,6 +20,7 @@ from hubbub.errors import BudgetExceeded, InvalidInput, invalid
 from hubbub.events import Entry, Event, event_fields, event_of, same_event
 from hubbub.privacy.accountant import epsilon_spent, fits
 from hubbub.privacy.blocks import Block, announce, inherited
+from hubbub.shown import table_html
 
 _OPEN: list[tuple[int, Ledger]] = []  # (thread, ledger) of every `with` block of this process, innermost last
 _OPEN_LOCK = threading.Lock()
@@ -132,14 +133,23 @@ class Ledger:
         return Ledger, (self.budget, self.path)
 
     def __str__(self) -> str:
+        head, alone, note = self._told()
+        lines = [f"  {number}. {label}: epsilon {one:.4g} on its own" for number, (label, one) in enumerate(alone, 1)]
+        return "\n".join([head, *lines, *([f"  {note}"] if note else [])])
+
+    def _repr_html_(self) -> str:
+        head, alone, note = self._told()
+        rows = ([label, f"{one:.4g}"] for label, one in alone)
+        return table_html(["release", "epsilon on its own"], rows, note, head)
+
+    def _told(self) -> tuple[str, list[tuple[str, float]], str]:
+        """What was spent of what, every release with its epsilon, and why these may add up to more."""
         spent, total = self.epsilon, self.budget.epsilon
-        lines = [f"Ledger of {self.budget}: epsilon {spent:.4g} of {total:g} spent in {len(self._entries)} release(s)"]
-        alone = [epsilon_spent([entry.event], self.budget.delta) for entry in self._entries]
-        for number, (entry, one) in enumerate(zip(self._entries, alone, strict=True), 1):
-            lines.append(f"  {number}. {entry.label}: epsilon {one:.4g} on its own")
-        if spent < math.fsum(alone) * (1 - 1e-6):
-            lines.append("  together less than the sum: losses of independent noise partly cancel (exact composition)")
-        return "\n".join(lines)
+        head = f"Ledger of {self.budget}: epsilon {spent:.4g} of {total:g} spent in {len(self._entries)} release(s)"
+        alone = [(entry.label, epsilon_spent([entry.event], self.budget.delta)) for entry in self._entries]
+        less = spent < math.fsum(one for _, one in alone) * (1 - 1e-6)
+        note = "together less than the sum: losses of independent noise partly cancel (exact composition)"
+        return head, alone, note if less else ""
 
     def as_dict(self) -> dict[str, object]:
         """Plain values for JSON."""

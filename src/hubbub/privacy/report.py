@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -13,6 +12,7 @@ from hubbub.population import EarlyPopulation, Population, Unit
 from hubbub.privacy.accountant import epsilon_spent, fits
 from hubbub.protocols import Plan
 from hubbub.release import Protection, Release
+from hubbub.shown import Part, Shown
 
 UNITS: dict[Unit, str] = {
     "sample": "one sample (one row of data), whoever holds it",
@@ -47,7 +47,7 @@ class Round:
 
 
 @dataclass(frozen=True)
-class PrivacyReport:
+class PrivacyReport(Shown):
     """A statement that a data-protection officer can read: `print(model.privacy_)`."""
 
     budget: Budget
@@ -136,25 +136,22 @@ class PrivacyReport:
             special.append("the shares were not encrypted by hubbub: none of them left " + p.setting.name)
         return [*special, *common(p)]
 
-    def __str__(self) -> str:
+    def parts(self) -> list[Part]:
+        """What it says, in order."""
         spent = f"{self.epsilon:.4g} at delta {self.delta:g}, {len(self.rounds)} round(s)"
-        lines = opening(self.budget, self.reservations, spent, self._last)
-        lines.append("Rounds")
-        for number, r in enumerate(self.rounds, 1):
-            lines += bullet(_round_line(r), f"  {number}. ")
-        lines.append("Holds against" if self.is_guarantee else "Would hold against")
-        for text in self.holds_against():
-            lines += bullet(text, "  + ")
-        lines.append("Not promised")
-        for text in self.not_promised():
-            lines += bullet(text, "  - ")
-        return "\n".join(lines)
+        return [
+            *opening(self.budget, self.reservations, spent, self._last),
+            Part("Rounds", items=tuple(map(_round_line, self.rounds)), mark="1."),
+            *closing(self.is_guarantee, self.holds_against(), self.not_promised()),
+        ]
 
 
 COMMON = [
     "other releases from the same data: this report covers one fit; several compose, which a ledger keeps",
     "scores, chosen settings and preprocessing taken from the rows as they are (score, grid search, scaling, "
-    "the refusal of rows that a method has no vector for, where it is given an array)",
+    "the refusal of rows that a method does not take, where it is given an array: numbers that are not finite, "
+    "outcomes that it does not know, exposures that are not above zero; and of labels of one kind only by a classifier that is "
+    "not told its classes: all of these look at rows)",
     "that a client took part, how many did, and how many samples they hold stays public",
     "the truth of what clients send: a client may lie about its own sample",
     "several samples of one person count as several samples: their losses add up (a unit of a whole client covers "
@@ -170,24 +167,27 @@ def opening(
     *,
     all_of: str = "",
     caution: str | None = None,
-) -> list[str]:
+) -> list[Part]:
     """How every report begins: the guarantee or why there is none, what was spent, and to whom the promise is made."""
-    lines = ["Privacy report", "--------------"]
-    if caution is not None:
-        lines += entry("Take care", caution)
+    found = [] if caution is None else [Part("Take care", caution)]
     if reservations:
-        lines += entry("NOT A GUARANTEE", "; ".join(reservations))
-        lines += entry("Calculated as", f"{budget}-differential privacy, had these been avoided")
+        found.append(Part("NOT A GUARANTEE", "; ".join(reservations)))
+        found.append(Part("Calculated as", f"{budget}-differential privacy, had these been avoided"))
     else:
-        lines += entry("Guarantee", f"{budget}-differential privacy{all_of}")
-        lines += entry("In plain words", meaning_of(budget, p.population.unit))
-    lines += entry("Spent", f"epsilon {spent}")
-    lines += entry("Setting", p.setting.statement)
-    lines += entry("Unit of privacy", UNITS[p.population.unit])
-    lines += entry("Adjacency", ADJACENCIES[p.population.unit])
-    for caution in budget_cautions(budget, p.population.n):
-        lines += entry("Take care", caution)
-    return lines + entry("Parties", parties(p))
+        found.append(Part("Guarantee", f"{budget}-differential privacy{all_of}"))
+        found.append(Part("In plain words", meaning_of(budget, p.population.unit)))
+    found.append(Part("Spent", f"epsilon {spent}"))
+    found.append(Part("Setting", p.setting.statement))
+    found.append(Part("Unit of privacy", UNITS[p.population.unit]))
+    found.append(Part("Adjacency", ADJACENCIES[p.population.unit]))
+    found += [Part("Take care", caution) for caution in budget_cautions(budget, p.population.n)]
+    return [*found, Part("Parties", parties(p))]
+
+
+def closing(is_guarantee: bool, against: Sequence[str], not_promised: Sequence[str]) -> list[Part]:
+    """How every report ends: against whom it holds, and what it does not promise."""
+    holds = "Holds against" if is_guarantee else "Would hold against"
+    return [Part(holds, items=tuple(against), mark="+"), Part("Not promised", items=tuple(not_promised))]
 
 
 def common(p: Protection) -> list[str]:
@@ -278,13 +278,3 @@ def budget_cautions(budget: Budget, samples: int) -> list[str]:
     if budget.epsilon > 5:
         found.append(f"epsilon {budget.epsilon:g} is above 5 and protects little")
     return found
-
-
-def entry(title: str, text: str) -> list[str]:
-    """A titled paragraph of a report."""
-    return textwrap.wrap(f"{title + ':':<17}{text}", width=100, subsequent_indent=" " * 17)
-
-
-def bullet(text: str, mark: str) -> list[str]:
-    """An item of a list in a report."""
-    return textwrap.wrap(mark + text, width=100, subsequent_indent=" " * len(mark))

@@ -40,6 +40,11 @@ def scale(by: Floats) -> dict[str, object]:
     return {"step": "scale", "by": np.asarray(by, dtype=float).tolist()}
 
 
+def log(least: Floats) -> dict[str, object]:
+    """x -> the logarithm of x, or of `least` where that is more; columns whose `least` is 0 stay as they are."""
+    return {"step": "log", "least": np.asarray(least, dtype=float).tolist()}
+
+
 def constant() -> dict[str, object]:
     """A first column of ones."""
     return {"step": "constant"}
@@ -48,6 +53,11 @@ def constant() -> dict[str, object]:
 def residual(of: Floats) -> dict[str, object]:
     """The last column less what the others make of it, with these coefficients."""
     return {"step": "residual", "of": np.asarray(of, dtype=float).tolist()}
+
+
+def turn(by: Floats) -> dict[str, object]:
+    """x -> A x for all columns but the last, with this square matrix A."""
+    return {"step": "turn", "by": np.asarray(by, dtype=float).tolist()}
 
 
 def repeat() -> dict[str, object]:
@@ -114,12 +124,28 @@ def _residual(rows: Floats, step: Mapping[str, Any]) -> Floats:
     return np.hstack([rows[:, :-1], rows[:, -1:] - explained[:, None]])
 
 
+def _log(rows: Floats, step: Mapping[str, Any]) -> Floats:
+    least = _per_column(rows, step["least"])
+    if np.any(least < 0):
+        raise ValueError
+    return np.where(least > 0, np.log(np.maximum(rows, np.where(least > 0, least, 1.0))), rows)
+
+
+def _turn(rows: Floats, step: Mapping[str, Any]) -> Floats:
+    matrix, columns = np.asarray(step["by"], dtype=np.float64), rows.shape[1] - 1
+    if matrix.shape != (columns, columns) or not np.isfinite(matrix).all():
+        raise ValueError
+    return np.hstack([rows[:, :-1] @ matrix.T, rows[:, -1:]])
+
+
 _STEPS: dict[str, Callable[[Floats, Mapping[str, Any]], Floats]] = {
     "shift": lambda rows, step: rows - _per_column(rows, step["by"]),
     "clip": _clip,
     "shorten": _shorten,
     "scale": lambda rows, step: rows / _positive(_per_column(rows, step["by"])),
+    "log": _log,
     "residual": _residual,
+    "turn": _turn,
     "repeat": lambda rows, _: np.hstack([rows, rows[:, -1:]]),
     "constant": lambda rows, _: np.hstack([np.ones((rows.shape[0], 1)), rows]),
 }

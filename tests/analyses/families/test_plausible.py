@@ -10,7 +10,7 @@ from scipy import stats
 from scipy.special import gammaln
 
 from hubbub.analyses.families.plausible import plausible_count, plausible_counts, plausible_moments
-from hubbub.analyses.posterior import DirichletPosterior, NormalVariancePosterior, ScalarPosterior
+from hubbub.analyses.families.posteriors import DirichletPosterior, NormalVariancePosterior, ScalarPosterior
 from hubbub.protocols import NoiseLaw
 
 

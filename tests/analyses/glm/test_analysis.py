@@ -204,7 +204,7 @@ def test_as_it_is_written_in_a_study():
     )
     assert written_analysis(settings).describe()["family"] == "bernoulli"
     for change, message in (
-        ({"family": "poisson"}, "y_bound must be given for counts"),
+        ({"family": "poisson"}, "y_bound must be given for poisson"),
         ({"colour": "red"}, "analysis must be made of"),
         ({"x_bound": "age=0:110"}, "x-bound must name every feature once"),
         ({"features": "age"}, "features must be a list of names"),

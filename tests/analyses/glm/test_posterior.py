@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import kstest
+from scipy.stats import kstest, multivariate_normal
 
 from hubbub.analyses.glm.families import FAMILIES
 from hubbub.analyses.glm.look import NOT_SEEN, Step, Stepped, estimate, looks, still_to_go, unattenuated
@@ -14,6 +14,7 @@ from hubbub.analyses.linear.columns import Columns
 from hubbub.analyses.linear.released import Look
 from hubbub.analyses.linear.sampler.chains import Effort, walk
 from hubbub.analyses.linear.sampler.target import Prior
+from hubbub.analyses.linear.shrinkage import shrunk_covariance
 from hubbub.arrays import Floats
 from hubbub.statistics import Ball, Gram
 from linear_prior import drawn_parameters, symmetric
@@ -174,3 +175,21 @@ def test_a_first_look_from_an_intercept_is_made_as_large_as_coefficients_are():
     np.testing.assert_allclose(unattenuated(found, first, np.pi / 8), truth, atol=0.15)
     np.testing.assert_array_equal(unattenuated(found, first, 0.0), found)
     assert np.linalg.norm(unattenuated(50 * found, first, np.pi / 8)) <= 100 * np.linalg.norm(found) * 1.0001
+
+
+@pytest.mark.parametrize("p", [1, 2, 5])
+def test_the_closed_form_weighs_priors_by_their_evidence(p: int):
+    """Held against conditional normal laws, one prior after the other: score + S b ~ N(S theta, ratio S + noise^2)."""
+    rng, n, intercept = np.random.default_rng(p), 3000, 2.0
+    A = rng.standard_normal((40, p))
+    information, at = n * (A.T @ A / 40 + np.eye(p)), rng.standard_normal(p)
+    step = Step(at, 30 * rng.standard_normal(p), 20.0, information, 5.0, 1.3 * np.trace(information), 5.0, 9.0)
+    S, _ = shrunk_covariance(information, 5.0, n)
+    q, evidence, means = step.score + S @ at, [], []
+    for variance in np.logspace(-3, 2, 40):
+        prior = np.diag([intercept**2, *[variance] * (p - 1)])
+        seen = S @ prior @ S + step.ratio * S + 20.0**2 * np.eye(p)
+        evidence.append(multivariate_normal(np.zeros(p), seen).logpdf(q))
+        means.append(prior @ S @ np.linalg.inv(seen) @ q)
+    weights = np.exp(np.array(evidence) - max(evidence))
+    np.testing.assert_allclose(estimate([step], n, intercept), weights @ np.array(means) / weights.sum(), rtol=2e-5)

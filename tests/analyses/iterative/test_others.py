@@ -98,8 +98,12 @@ def test_no_vector_of_the_built_in_programs_is_longer_than_its_bound():
 @pytest.mark.parametrize(
     ("make", "data", "message"),
     [
-        (lambda **k: VariationalLogisticRegression(**k), (np.zeros((5, 2)), [0, 1, 2, 0, 1]), "y must be 0 or 1"),
-        (lambda **k: VariationalLogisticRegression(**k), (np.zeros((5, 2)), [0, 1]), "y must have a value for each"),
+        (
+            lambda **k: VariationalLogisticRegression(**k),
+            (np.zeros((5, 2)), [0, 1, 2, 0, 1]),
+            "y must have two classes",
+        ),
+        (lambda **k: VariationalLogisticRegression(**k), (np.zeros((5, 2)), [0, 1]), "inconsistent numbers of samples"),
         (lambda **k: VariationalLogisticRegression(batch=6, **k), (np.zeros((5, 2)), [0, 1, 0, 0, 1]), "batch must be"),
         (lambda **k: PrivateGaussianMixture(**k), (np.full((5, 2), np.nan),), "X must be finite"),
         (lambda **k: PrivateSGLD(models.without_plate, **k), models.logistic_data(), "outside a subsampled plate"),

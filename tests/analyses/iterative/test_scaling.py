@@ -141,7 +141,7 @@ def test_models_that_look_at_other_rows_are_refused_for_nothing(name):
 
 def test_a_tick_that_is_no_function_is_refused():
     with pytest.raises(InvalidInput, match="tick must be a function"):
-        PrivateSVI(model, tick=3)
+        PrivateSVI(model, tick=3).fit(X[:, None], X)
 
 
 @pytest.mark.parametrize(

@@ -109,3 +109,25 @@ def test_a_column_that_mostly_has_one_value_is_as_wide_as_the_rest_of_it():
     found = read_columns(histogram, counts + 40.0 * rng.standard_normal(counts.size), 2000, 40.0, centre=True)
     assert found.scale.min() > 0.15 * values.std()
     assert found.scale.max() < 3 * values.std()
+
+
+def test_what_was_read_is_remembered_for_the_same_release_alone(rng: np.random.Generator):
+    """Whatever differs is read again; and what is remembered cannot be changed by whoever got it."""
+    counted, wider = (ColumnHistogram((bound,) * 2, *QUIET) for bound in (1.0, 2.0))
+    sums = counted.vectors(0.3 + 0.2 * rng.standard_normal((2000, 2))).sum(axis=0)
+    asked = {
+        "as it is": ((counted, sums, 2000, 20.0), {"centre": True}),
+        "other bounds": ((wider, sums, 2000, 20.0), {"centre": True}),
+        "other sums": ((counted, sums[::-1], 2000, 20.0), {"centre": True}),
+        "other clients": ((counted, sums, 2100, 20.0), {"centre": True}),
+        "other noise": ((counted, sums, 2000, 200.0), {"centre": True}),
+        "no centre": ((counted, sums, 2000, 20.0), {"centre": False}),
+        "zeros and ones": ((counted, sums, 2000, 200.0), {"centre": True, "zero_one": [True, False]}),
+    }
+    found = {name: read_columns(*given, **options) for name, (given, options) in asked.items()}
+    assert len({each.scale.tobytes() for each in found.values()}) == len(asked)
+    for name, (given, options) in reversed(asked.items()):
+        for _ in range(2):
+            np.testing.assert_array_equal(read_columns(*given, **options).scale, found[name].scale)
+    with pytest.raises(ValueError, match="read-only"):
+        found["as it is"].centre[0] = 1.0

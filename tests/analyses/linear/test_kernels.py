@@ -11,7 +11,7 @@ from scipy.special import expit, logit
 from scipy.stats import beta, kstest
 
 from hubbub.analyses.linear.columns import Columns
-from hubbub.analyses.linear.released import Released, SecondLook
+from hubbub.analyses.linear.released import LaterLook, Released
 from hubbub.analyses.linear.residuals import EDGES
 from hubbub.analyses.linear.sampler.explained import move_explained
 from hubbub.analyses.linear.sampler.level import move_level
@@ -114,7 +114,7 @@ def seen(
     data = Released(sums, 300, NOISE, Ball(radius, p, y=1e6, weight=WEIGHT), columns, intercept, shape)
     if last is not None:
         counts = np.zeros(len(EDGES) + 1) if counts is None else counts
-        data = replace(data, second=SecondLook(last, LAST_NOISE, around, 1.0, counts, LAST_NOISE, left=1.0))
+        data = replace(data, later=(LaterLook(last, LAST_NOISE, around, 1.0, counts, LAST_NOISE, left=1.0),))
     return Target(data, Prior(), None)
 
 

@@ -68,3 +68,18 @@ def test_intervals_of_predictions_do_not_grow_with_draws_that_say_nothing_of_an_
     assert narrow < 0.85 * wide
     np.testing.assert_array_equal(plain.interval(), moved.interval())  # those of coefficients are as they were
     assert np.median(moved.predict(rows)[1]) < 0.8 * np.median(plain.predict(rows)[1])
+
+
+def test_chains_predict_for_rows_as_draws_do(hidden_axis: Released):
+    """Both are of one posterior: the spread of predictions is alike, and that of plain chains is wider."""
+    found = sample_posterior(hidden_axis, draws=1000)
+    assert found.chains is not None
+    assert found.chains_on_rows is not None
+    assert found.chains_on_rows.shape == (*found.chains.shape[:-1], hidden_axis.features + 1)
+    rows = np.random.default_rng(0).standard_normal((200, hidden_axis.features))
+    chained, drawn, plain = (
+        np.median((each.reshape(-1, each.shape[-1])[:, :-1] @ rows.T).std(axis=0))
+        for each in (found.chains_on_rows, found.on_rows, found.chains[..., :-1])
+    )
+    assert chained == pytest.approx(drawn, rel=0.15)
+    assert chained < 0.8 * plain

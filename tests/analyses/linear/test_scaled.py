@@ -9,7 +9,7 @@ import pytest
 
 from fits import fit_auto
 from hubbub import Budget, Ledger, LocalEngine
-from hubbub.analyses.linear.auto import choose_ball, weights
+from hubbub.analyses.linear.auto import LABELS, choose_ball, weights
 from hubbub.analyses.linear.noise_aware import sample_posterior
 from hubbub.analyses.linear.shrinkage import in_original_units, shrinkage_posterior, shrunk_covariance
 from hubbub.engines import TrustedAggregator
@@ -33,12 +33,12 @@ def fitted(rows: np.ndarray, budget: Budget, seed: int, **options):
 
 
 @pytest.mark.parametrize("norm", [None, 3.0])
-def test_three_rounds_spend_the_budget_together(norm: float | None):
+def test_all_rounds_spend_the_budget_together(norm: float | None):
     rows, _ = simulate(500, 3, 0)
     ledger = Ledger(BUDGET)
     multipliers = shared_multipliers(BUDGET, weights(norm))
     fit_auto(rows, Box((7.5,) * 3, 7.5), multipliers, LocalEngine(), norm=norm, ledger=ledger)
-    assert [entry.label for entry in ledger.entries] == ["columns", "regression", "residuals"]
+    assert [entry.label for entry in ledger.entries] == list(LABELS)
     assert ledger.epsilon == pytest.approx(1.0, rel=1e-6)
 
 
@@ -108,7 +108,7 @@ def test_one_extreme_value_does_not_decide_whether_there_is_a_result(norm: float
     rows, _ = simulate(200, 2, 4)
     rows[0, 0], rows[1, 2] = 1e300, -1e308
     fit = fitted(rows * 1e-10, BUDGET, 0, norm=norm)
-    assert len(fit.rounds) == 3
+    assert len(fit.rounds) == len(LABELS)
     assert np.isfinite(sample_posterior(fit.released, draws=100).coefficients).all()
 
 

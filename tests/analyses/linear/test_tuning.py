@@ -28,7 +28,8 @@ def test_every_number_has_a_meaning_a_reason_and_a_command_that_exists():
 def test_a_changed_number_needs_a_new_version():
     """Whoever changes a number raises VERSION and then adds a line here."""
     content = json.dumps(record(), sort_keys=True)
-    known = {1: "83967611d743e431", 2: "8c853f973d489539", 3: "f7a98c14cb213864"}
+    known = {1: "83967611d743e431", 2: "8c853f973d489539", 3: "f7a98c14cb213864", 4: "2fd5fc70bfe09d7b",
+             5: "18cd9de1a6574307"}  # fmt: skip
     assert hashlib.sha256(content.encode()).hexdigest()[:16] == known[VERSION]
 
 

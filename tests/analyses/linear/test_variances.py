@@ -144,12 +144,15 @@ def test_the_sampler_agrees_with_weighted_draws_from_the_prior(shape: float):
 
 def test_two_noises_together_have_the_kurtosis_of_their_mean():
     """That of a Laplace mixture of shape k is 3 + 3/k: of one noise alone it stays, of two alike k doubles."""
-    assert mixed_shape(None, 0.5, 1.0, 1.0) is None
-    assert mixed_shape(1.5, 1.0, 2.0, 7.0) == pytest.approx(1.5)
-    assert mixed_shape(1.5, 0.5, 2.0, 2.0) == pytest.approx(3.0)
+    assert mixed_shape(None, np.ones(2)) is None
+    assert mixed_shape(1.5, np.array([2.0, 0.0])) == pytest.approx(1.5)
+    assert mixed_shape(1.5, np.full(2, 2.0)) == pytest.approx(3.0)
+    assert mixed_shape(1.5, np.full(3, 2.0)) == pytest.approx(4.5)
     rng = np.random.default_rng(10)
     mean = 0.3 * rng.laplace(0, 2.0, 2_000_000) + 0.7 * rng.laplace(0, 0.5, 2_000_000)
-    assert 3 / stats.kurtosis(mean) == pytest.approx(mixed_shape(1.0, 0.3, 2.0, 0.5), rel=0.05)  # four errors
+    assert 3 / stats.kurtosis(mean) == pytest.approx(
+        mixed_shape(1.0, np.array([0.3 * 2.0, 0.7 * 0.5])), rel=0.05
+    )  # four errors
 
 
 def test_laplace_noise_is_told_from_normal_noise():

@@ -33,6 +33,7 @@ class Posterior(Protocol):
         ...
 
 
+_MOST = 0.5  # more than so many clipped values are most of them
 P = TypeVar("P", bound=Posterior)
 
 
@@ -53,6 +54,8 @@ class FamilyFit(Result, Generic[P]):
     release: Release
     names: tuple[str, ...]
     """Of the quantities."""
+    clipped: float | None = None
+    """Share of the values that were clipped, as the posterior expects it; None where the family clips none."""
 
     def table(self, level: float = 0.9) -> list[dict[str, Any]]:
         """A row for each quantity."""
@@ -66,7 +69,17 @@ class FamilyFit(Result, Generic[P]):
     def as_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         rows = {row["name"]: {key: row[key] for key in ("mean", "std", "low", "high")} for row in self.table()}
-        return {"quantities": rows, "intervals": "90 %, the privacy noise counted", "n": self.release.n}
+        found = {"quantities": rows, "intervals": "90 %, the privacy noise counted", "n": self.release.n}
+        return found if self.clipped is None else {**found, "clipped": self.clipped}
+
+    def cautions(self) -> tuple[str, ...]:
+        """That most values were clipped, as far as the noisy sums tell; this costs no privacy."""
+        if self.clipped is None or self.clipped <= _MOST:
+            return ()
+        return (
+            f"about {self.clipped:.0%} of the values seem to lie beyond the bound: the intervals count that, but rest "
+            "on the few others, on the shape of the family and on the prior; a larger bound may tell more",
+        )
 
 
 @dataclass(frozen=True)
@@ -88,6 +101,10 @@ class Family(Analysis[FamilyState, FamilyFit[P]], Generic[P]):
     @abstractmethod
     def posterior(self, release: Release) -> P:
         """The posterior, from the noisy sum."""
+
+    def beyond(self, posterior: Any) -> float | None:
+        """Expected share of values beyond the bound, in the column that has most of them; None without bounds."""
+        return None
 
     @abstractmethod
     def quantities(self) -> tuple[str, ...]:
@@ -118,8 +135,8 @@ class Family(Analysis[FamilyState, FamilyFit[P]], Generic[P]):
     def result(self, state: FamilyState) -> FamilyFit[P]:
         """The posterior."""
         assert state.release is not None
-        report = PrivacyReport.of(state.plan, (state.release,))
-        return FamilyFit(self.posterior(state.release), report, state.release, self.quantities())
+        report, found = PrivacyReport.of(state.plan, (state.release,)), self.posterior(state.release)
+        return FamilyFit(found, report, state.release, self.quantities(), self.beyond(found))
 
     def describe(self) -> dict[str, Any]:
         """Kind and settings, for a study."""

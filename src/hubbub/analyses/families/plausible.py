@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from hubbub.analyses.families.grids import plane
 from hubbub.arrays import Floats
 from hubbub.release import NoiseLaw
 
@@ -18,12 +19,9 @@ _NEGLIGIBLE = 45.0  # so far below the highest, a log weight counts for nothing
 _MANY = 200_000  # whole numbers that are weighed one by one
 _NEAR = 1000  # at either end also where they are more
 _GROUPS = 1000  # of about the same probability, that more than so many are put into
-_GRID = 48  # points of a window
-_DROPS = (22.5, 8.0, 2.0)  # in log weight, around which grids get finer and finer
 _SWEEPS, _CHAINS, _RECORDS = 15, 64, 10  # of the sampler between records, ten times as many before; fewer chains ...
 _NUMBERS = 64_000  # ... where they would hold more counts than this
 _TABLE, _TABLE_END = 6000, 60.0  # points of a table of a density, and how many deviations it reaches
-_POINTS = 200  # variances that are weighed
 
 
 def plausible_count(
@@ -76,7 +74,7 @@ def plausible_moments(
     """Means and sums of squares around them that n numbers within the bound may have had, and their weights.
 
     `log_prior` is a density of (mean, log of the sum of squares around it); `noisy` and `noise` are of the sums of
-    x and x^2. Every mean has a window of its own for the squares: together they lie on a thin ridge.
+    x and x^2.
     """
 
     units = (bound, bound**2)
@@ -86,55 +84,12 @@ def plausible_moments(
         of_square = two(noisy[1] - np.exp(log_square) - n * mean**2)
         return np.asarray(log_prior(mean, log_square) + one(noisy[0] - n * mean) + of_square)
 
-    def weighed(mean: Floats) -> tuple[Floats, Floats]:
-        """A grid of log squares for each mean, and the log weights of its points."""
-        column = mean[:, None]
+    def squares(mean: Floats) -> tuple[Floats, Floats]:
         top = np.log(n * np.maximum(bound**2 - mean**2, 1e-12 * bound**2))
-        windows = [(top - 30.0, top)]
-        for drop in _DROPS:
-            windows.append(_closed(lambda squares: log_weight(column, squares), *windows[-1], drop))
-        # even in the logarithm, for a flat tail toward nothing, and even as they are, as the noise leaves them
-        grids = [np.linspace(low, high, _GRID, axis=-1) for low, high in windows[1:]]
-        grids += [np.log(np.linspace(np.exp(low), np.exp(high), _GRID, axis=-1)) for low, high in windows[1:]]
-        squares = np.sort(np.concatenate(grids, axis=-1), axis=-1)
-        return squares, log_weight(column, squares) + np.log(_widths(squares))
+        return top - 30.0, top
 
-    def of_means(mean: Floats) -> Floats:
-        return np.asarray(np.logaddexp.reduce(weighed(mean[0])[1], axis=1)[None])
-
-    windows = [(np.array([-bound]), np.array([bound]))]
-    for drop in _DROPS:
-        windows.append(_closed(of_means, *windows[-1], drop))
-    mean = np.unique(np.concatenate([np.linspace(*ends, _GRID)[:, 0] for ends in windows[1:]]))
-    squares, log = weighed(mean)
-    log += np.log(_widths(mean))[:, None]
-    log -= log.max()
-    held = log >= -_DROPS[0]
-    weights = np.exp(log[held])
-    return np.broadcast_to(mean[:, None], log.shape)[held], np.exp(squares[held]), weights / weights.sum()
-
-
-def _closed(log_weight: Callable[[Floats], Floats], low: Floats, high: Floats, drop: float) -> tuple[Floats, Floats]:
-    """The windows, one a row, closed in on where the log weight is at most `drop` below its highest."""
-    rows = np.arange(low.size)
-    for _ in range(60):
-        points = np.linspace(low, high, _GRID, axis=-1)
-        log = log_weight(points)
-        kept = log >= log.max(axis=1, keepdims=True) - drop
-        first = np.maximum(kept.argmax(axis=1) - 2, 0)
-        last = np.minimum(_GRID + 1 - kept[:, ::-1].argmax(axis=1), _GRID - 1)
-        wide = last - first > _GRID / 2
-        if wide.all():
-            break
-        low, high = np.where(wide, low, points[rows, first]), np.where(wide, high, points[rows, last])
-    return low, high
-
-
-def _widths(points: Floats) -> Floats:
-    """What each point of a grid stands for, along the last axis."""
-    gaps = np.maximum(np.diff(points, axis=-1), 1e-300)
-    zero = np.zeros((*points.shape[:-1], 1))
-    return np.asarray(np.concatenate([gaps, zero], axis=-1) + np.concatenate([zero, gaps], axis=-1)) / 2
+    mean, log_square, weights = plane(log_weight, -bound, bound, squares)
+    return mean, np.exp(log_square), weights
 
 
 def plausible_counts(n: int, noisy: Floats, noise: NoiseLaw, prior: float) -> tuple[Floats, Floats]:
@@ -194,29 +149,6 @@ def _tabled(law: NoiseLaw) -> Callable[[Floats], Floats]:
         return np.asarray(np.interp(distance, points, values) + slope * np.maximum(distance - points[-1], 0.0))
 
     return log_density
-
-
-def plausible_variances(gap: Floats, spread: float, law: NoiseLaw) -> tuple[Floats, Floats]:
-    """(points, d) variances that the noise may have had, and their weights, for each of d numbers on its own.
-
-    `gap` is how far a noisy number lies from what is expected of it, `spread` the variance of that apart from the
-    noise. The noise must have a shape. Even steps of the logarithm, over all that counts at all.
-    """
-    assert law.shape is not None
-    shape, mean = law.shape, max(law.std, _LEAST_NOISE) ** 2
-    low = np.full(gap.shape, np.log(mean) - 25.0 * max(1.0, 1 / shape))
-    high = np.log(mean * 100 / shape + np.abs(gap) * np.sqrt(2 * mean / shape))
-
-    def log_weight(log: Floats) -> Floats:
-        variance = np.exp(log)
-        total = spread + variance
-        prior = shape * log - shape * variance / mean
-        return np.asarray(prior - 0.5 * np.log(total) - 0.5 * gap[:, None] ** 2 / total)
-
-    log = np.linspace(*_closed(log_weight, low, high, _NEGLIGIBLE), _POINTS, axis=-1)
-    height = log_weight(log)
-    weights = np.exp(height - height.max(axis=1, keepdims=True))
-    return np.exp(log).T, (weights / weights.sum(axis=1, keepdims=True)).T
 
 
 def _near(wanted: Floats, n: int) -> Floats:

@@ -1,1 +1,1 @@
-"""Generalised linear models (yes or no, counts) in a few private Newton steps, with posteriors that count the noise."""
+"""Generalised linear models (yes or no, counts, positive numbers) in a few private Newton steps, the noise counted."""

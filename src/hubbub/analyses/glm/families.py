@@ -9,7 +9,8 @@ import numpy as np
 
 from hubbub.analyses.glm.tuning import TUNING
 from hubbub.arrays import Floats
-from hubbub.statistics.responses import Counts, LogCounts, Logit, Probit, Response
+from hubbub.statistics.log_link import Counts, Logarithms, OverdispersedCounts, PositiveNumbers
+from hubbub.statistics.responses import Logit, Probit, Response
 
 
 @dataclass(frozen=True)
@@ -30,12 +31,28 @@ class Family:
     s/sqrt(1 + attenuation s^2) from an intercept alone, where as many say yes as no."""
     intercept: float
     """Prior deviation of the intercept at the columns' means."""
-    yes_no: bool
+    domain: str = "0 or 1"
+    """What y is."""
 
-    def response(self, number: int, origin: float) -> Response:
-        """Of the step of this number, with the linear predictor at the mean of y."""
+    @property
+    def yes_no(self) -> bool:
+        """True where y is 0 or 1."""
+        return isinstance(self.responses[-1], Logit | Probit)
+
+    @property
+    def whole(self) -> bool:
+        """True where y is a whole number."""
+        return not isinstance(self.responses[-1], PositiveNumbers)
+
+    @property
+    def dispersed(self) -> bool:
+        """True where the law has a dispersion that is learned."""
+        return hasattr(self.responses[-1], "dispersion")
+
+    def response(self, number: int, dispersion: float) -> Response:
+        """Of the step of this number, with the dispersion that the steps before it found."""
         found = self.responses[number]
-        return replace(found, mean=float(f"{np.exp(origin):.6g}")) if isinstance(found, LogCounts) else found
+        return replace(found, dispersion=dispersion) if hasattr(found, "dispersion") else found  # type: ignore[type-var]
 
     def attenuated(self, origin: float) -> float:
         """The attenuation, with the linear predictor at the mean of y. A rare yes of logit is as good as log-linear."""
@@ -45,12 +62,16 @@ class Family:
     @property
     def rough(self) -> int:
         """How many of the first steps only say where to look: their residuals have a mean at the truth."""
-        return sum(isinstance(response, LogCounts) for response in self.responses)
+        return sum(isinstance(response, Logarithms) for response in self.responses)
 
     def start(self, mean: float) -> float:
-        """The linear predictor to start from, where the released mean of y is this."""
-        low, high = (0.02, 0.98) if self.yes_no else (0.02, 1e8)
+        """The linear predictor at this released mean of y."""
+        low, high = (0.02, 0.98) if self.yes_no else (0.02, 1e8) if self.whole else (1e-4, 1.0)
         return float(self.link(float(np.clip(mean, low, high))))
+
+    def intercept_at(self, origin: float, centre: float, scale: float) -> float:
+        """The intercept with which rows have on average the mean at `origin`, their offsets being about normal."""
+        return origin - centre - (0.0 if self.yes_no else 0.5 * min(scale, 2.0) ** 2)
 
 
 def _expit(eta: Floats) -> Floats:
@@ -75,18 +96,36 @@ def _exp(eta: Floats) -> Floats:
     return np.exp(np.minimum(eta, 700.0))
 
 
+def _steps(law: Callable[[float], Response], whole: bool = True) -> tuple[Response, ...]:
+    """A first look at logarithms, then Newton steps of less and less doubt."""
+    return (Logarithms(_T.pilot_band, whole), *(law(doubt) for doubt in _T.doubts))
+
+
+def _log(mean: float) -> float:
+    return float(np.log(mean))
+
+
 _T = TUNING
+_COUNT = "a whole number >= 0"
 FAMILIES = {
     family.name: family
     for family in (
         Family(
             "bernoulli", (Logit(),) * 3, _T.yes_no_shares, _expit, lambda mean: float(np.log(mean / (1 - mean))),
-            np.pi / 8, _T.intercept, True,
+            np.pi / 8, _T.intercept,
         ),
-        Family("probit", (Probit(),) * 3, _T.yes_no_shares, _ndtr, _ndtri, 1.0, _T.intercept / 1.7, True),
+        Family("probit", (Probit(),) * 3, _T.yes_no_shares, _ndtr, _ndtri, 1.0, _T.intercept / 1.7),
         Family(
-            "poisson", (LogCounts(_T.pilot_band), *(Counts(_T.band, doubt) for doubt in _T.doubts)), _T.count_shares,
-            _exp, lambda mean: float(np.log(mean)), 0.0, _T.count_intercept, False,
+            "poisson", _steps(lambda doubt: Counts(_T.band, doubt)), _T.count_shares, _exp, _log, 0.0,
+            _T.count_intercept, _COUNT,
+        ),
+        Family(
+            "negative-binomial", _steps(lambda doubt: OverdispersedCounts(_T.band, doubt, _T.dispersion)),
+            _T.count_shares, _exp, _log, 0.0, _T.count_intercept, _COUNT,
+        ),
+        Family(
+            "gamma", _steps(lambda doubt: PositiveNumbers(_T.band, doubt, _T.dispersion), whole=False),
+            _T.count_shares, _exp, _log, 0.0, _T.count_intercept, "a number > 0",
         ),
     )
 }  # fmt: skip

@@ -13,12 +13,15 @@ from functools import cached_property
 
 import numpy as np
 
+from hubbub.analyses.glm.dispersion import Dispersion
 from hubbub.analyses.glm.tuning import TUNING
-from hubbub.analyses.linear.released import Evidence, Look, Released
+from hubbub.analyses.linear.evidence import Evidence, Look
+from hubbub.analyses.linear.released import Released
 from hubbub.analyses.linear.shrinkage import shrunk_covariance
 from hubbub.arrays import Floats
 from hubbub.protocols import Release
 from hubbub.statistics import NewtonStep
+from hubbub.statistics.responses import Response
 
 NOT_SEEN = 1e100
 """The noise of the sum of squares, of which a generalised linear model has none."""
@@ -42,6 +45,10 @@ class Step:
     variance_noise: float
     most: float
     """Largest trace that the information of one row can have."""
+    response: Response | None = None
+    spread: float = 0.0
+    """Sum of what rows say of the dispersion, less what is expected where it is the response's."""
+    spread_noise: float = 0.0
 
     @classmethod
     def of(cls, statistic: NewtonStep, release: Release) -> Step:
@@ -49,7 +56,8 @@ class Step:
         sums, noise = statistic.unflatten(release.value), max(release.noise_std, 1e-9 * release.n)
         return cls(
             np.array(statistic.state), sums.score, noise / statistic.weight, sums.information, noise, sums.variance,
-            noise / statistic.trace, statistic.information,
+            noise / statistic.trace, statistic.information, statistic.response, sums.spread,
+            noise / statistic.spread if statistic.spread > 0 else 0.0,
         )  # fmt: skip
 
     @property
@@ -78,6 +86,8 @@ class Stepped(Released):
     looks: tuple[Look, ...] = ()
     ratio: float = 1.0
     """Residual variance: the covariance of the score is about so many times the information."""
+    dispersion: Dispersion | None = None
+    """Of the law of y, where it has one."""
 
     @cached_property
     def evidence(self) -> Evidence:
@@ -157,13 +167,11 @@ def estimate(steps: Sequence[Step], n: int, intercept: float) -> Floats:
     precisions = np.array([look.xy_noise**-2.0 for look in seen])
     q = np.asarray(sum(w * (look.xy + S @ (look.around - last.at)) for w, look in zip(precisions, seen, strict=True)))
     q, p = q / precisions.sum() + S @ last.at, len(S)
-    evidence, means = np.empty(len(_PRIOR_VARIANCES)), np.empty((len(_PRIOR_VARIANCES), p))
-    for row, variance in enumerate(_PRIOR_VARIANCES):
-        prior = np.append(intercept**2, np.full(p - 1, variance))
-        covariance = (S * prior) @ S + last.ratio * S + np.eye(p) / precisions.sum()
-        solved = np.linalg.solve(covariance, q)
-        evidence[row] = -0.5 * (np.linalg.slogdet(covariance)[1] + q @ solved)
-        means[row] = prior * (S @ solved)
+    priors = np.column_stack([np.full(len(_PRIOR_VARIANCES), intercept**2), *[_PRIOR_VARIANCES] * (p - 1)])
+    covariances = (S * priors[:, None]) @ S + last.ratio * S + np.eye(p) / precisions.sum()  # one for each prior
+    solved = np.linalg.solve(covariances, q[:, None])[..., 0]
+    evidence = -0.5 * (np.linalg.slogdet(covariances)[1] + solved @ q)
+    means = priors * (solved @ S.T)
     weights = np.exp(evidence - evidence.max())
     return rounded(weights @ means / weights.sum())
 

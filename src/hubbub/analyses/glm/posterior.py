@@ -8,16 +8,21 @@ from dataclasses import dataclass
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from hubbub.analyses.glm.dispersion import Dispersion
 from hubbub.analyses.glm.families import FAMILIES, Family
+from hubbub.analyses.glm.laws import law_of
 from hubbub.analyses.glm.look import Stepped
 from hubbub.analyses.glm.target import KnownVariance
 from hubbub.analyses.linear.noise_aware import Prior
 from hubbub.analyses.linear.sampler.chains import Effort, walks
 from hubbub.analyses.linear.sampler.diagnostics import Diagnostics, diagnose
+from hubbub.analyses.linear.sampler.noise_share import noise_share
 from hubbub.analyses.posterior import LinearPosterior
 from hubbub.arrays import Floats
 from hubbub.progress import watched
 
+GAUSSIAN = "gaussian"
+"""The family of a linear regression, which has an analysis of its own."""
 _CELLS = 1 << 20  # numbers held at once while predictions are averaged over draws
 
 
@@ -26,8 +31,18 @@ class GLMPosterior:
     """Draws of coefficients and intercept, in the units of the data, and what they say of y."""
 
     linear: LinearPosterior
-    """The draws; its residual variance is 1 and means nothing here."""
+    """The draws; its residual variance is 1 and means nothing here, but of the Gaussian family."""
     family: str
+    dispersion: Dispersion | None = None
+    """Of y beside its mean mu: the variance is mu + dispersion mu^2 of negative binomial counts, dispersion mu^2 of the
+    gamma family, and the dispersion itself of the Gaussian. None where the family has none."""
+
+    @classmethod
+    def gaussian(cls, linear: LinearPosterior) -> GLMPosterior:
+        """That of a linear regression, whose dispersion is the residual variance."""
+        assert linear.draws is not None
+        logs = np.log(linear.draws[:, -1])
+        return cls(linear, GAUSSIAN, Dispersion(float(logs.mean()), float(logs.std())))
 
     @property
     def mean(self) -> Floats:
@@ -68,6 +83,16 @@ class GLMPosterior:
         assert found is not None
         return Diagnostics(found.ess_bulk[:-1], found.r_hat[:-1])
 
+    @property
+    def noise_share(self) -> Floats | None:
+        """(d + 1,): of the variance of coefficients and intercept the part that is there because of the noise."""
+        return self.linear.noise_share
+
+    @property
+    def labels(self) -> list[str]:
+        """The names of the coefficients."""
+        return self.linear.labels
+
     def interval(self, level: float = 0.9) -> Floats:
         """(d, 2) central credible intervals of the coefficients."""
         return self.linear.interval(level)
@@ -84,30 +109,55 @@ class GLMPosterior:
         """(size, d + 1) draws of coefficients and intercept."""
         return self.linear.sample_all(size, seed)[:, :-1]
 
-    def linear_predictor(self, X: Floats) -> Floats:
-        """Posterior mean of the linear predictor of these rows."""
-        return np.asarray(X @ self.mean + self.intercept)
+    def linear_predictor(self, X: Floats, offset: Floats | float = 0.0) -> Floats:
+        """Posterior mean of the linear predictor of these rows, with an offset for each or for all."""
+        return np.asarray(X @ self.mean + self.intercept + offset)
 
-    def expected(self, X: Floats) -> Floats:
-        """The probability of y = 1, or the expected count, of these rows: averaged over the posterior."""
-        mean, draws = FAMILIES[self.family].mean, self.draws
-        return _averaged(X, draws, lambda eta: np.asarray(mean(eta).mean(axis=0)))
+    def expected(self, X: Floats, offset: Floats | float = 0.0) -> Floats:
+        """The probability of y = 1, or the expected y, of these rows: averaged over the posterior."""
+        if self.family == GAUSSIAN:
+            return self.linear_predictor(X, offset)
+        mean = FAMILIES[self.family].mean
+        return self._averaged(X, offset, lambda eta: np.asarray(mean(eta).mean(axis=0)))
 
-    def expected_interval(self, X: Floats, level: float = 0.9) -> Floats:
+    def predictive(self, X: Floats, size: int = 1000, seed: int | None = None, offset: Floats | float = 0.0) -> Floats:
+        """(size, n) draws of y for these rows."""
+        rng, law = np.random.default_rng(seed), law_of(self.family)
+        draws = self.draws[rng.integers(len(self.draws), size=size)]
+        return law.drawn(rng, draws[:, :-1] @ X.T + draws[:, -1:] + offset, self.dispersions(rng, (size, 1)))
+
+    def dispersions(self, rng: np.random.Generator, size: tuple[int, ...]) -> Floats:
+        """Draws of the dispersion; ones where the family has none."""
+        if self.dispersion is None:
+            return np.ones(size)
+        return np.exp(self.dispersion.log + self.dispersion.log_std * rng.standard_normal(size))
+
+    def _repr_html_(self) -> str:
+        return self.linear._repr_html_()
+
+    def expected_interval(self, X: Floats, level: float = 0.9, offset: Floats | float = 0.0) -> Floats:
         """(n, 2) central credible intervals of the same."""
-        ends, mean = [(1 - level) / 2, (1 + level) / 2], FAMILIES[self.family].mean
-        return _averaged(X, self.draws, lambda eta: np.asarray(np.quantile(mean(eta), ends, axis=0).T))
+        ends = [(1 - level) / 2, (1 + level) / 2]
+        mean = np.asarray if self.family == GAUSSIAN else FAMILIES[self.family].mean
+        return self._averaged(X, offset, lambda eta: np.asarray(np.quantile(mean(eta), ends, axis=0).T))
 
-
-def _averaged(X: Floats, draws: Floats, what: Callable[[Floats], Floats]) -> Floats:
-    """`what` of (draws, rows) linear predictors, in pieces, so that memory stays bounded."""
-    size = max(1, _CELLS // len(draws))
-    parts = [X[first : first + size] for first in range(0, len(X), size)] or [X]
-    return np.concatenate([what(draws[:, :-1] @ part.T + draws[:, -1:]) for part in parts])
+    def _averaged(self, X: Floats, offset: Floats | float, what: Callable[[Floats], Floats]) -> Floats:
+        """`what` of (draws, rows) linear predictors, in pieces, so that memory stays bounded."""
+        rows, draws = np.column_stack([X, np.ones(len(X)), np.broadcast_to(offset, len(X))]), self.draws
+        draws = np.column_stack([draws, np.ones(len(draws))])
+        size = max(1, _CELLS // len(draws))
+        parts = [rows[first : first + size] for first in range(0, len(X), size)] or [rows]
+        return np.concatenate([what(draws @ part.T) for part in parts])
 
 
 def sample_glm(
-    stepped: Stepped, family: Family, prior: Prior | None = None, *, draws: int = 1000, seed: int | None = 0
+    stepped: Stepped,
+    family: Family,
+    prior: Prior | None = None,
+    *,
+    draws: int = 1000,
+    seed: int | None = 0,
+    names: tuple[str, ...] = (),
 ) -> GLMPosterior:
     """Draws of the coefficients, until chains agree or the longest effort is reached (`sampler/chains.py`)."""
     rng, target = np.random.default_rng(seed), KnownVariance(stepped, prior or Prior(), family.intercept)
@@ -125,7 +175,12 @@ def sample_glm(
     q = np.einsum("k,kij,kj->i", weights, walked.draws.S, walked.draws.beta)
     centre = _in_data_units(np.linalg.lstsq(S, q)[0][None], stepped)[0, :-1]
     found = _in_data_units(walked.draws.beta[chosen], stepped)
-    return GLMPosterior(LinearPosterior.of_draws(found, chains, centre), family.name)
+    share = noise_share(walked.draws, weights, stepped)
+    if stepped.dispersion is not None:
+        for drawn in (found, chains):
+            drawn[..., -2] += stepped.dispersion.of_intercept(rng, drawn.shape[:-1])
+    linear = LinearPosterior.of_draws(found, chains, centre, noise_share=share, names=names)
+    return GLMPosterior(linear, family.name, stepped.dispersion)
 
 
 def _in_data_units(beta: Floats, stepped: Stepped) -> Floats:

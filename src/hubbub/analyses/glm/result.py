@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
-from hubbub.analyses.glm.families import FAMILIES
 from hubbub.analyses.glm.look import Stepped
-from hubbub.analyses.glm.posterior import GLMPosterior, sample_glm
-from hubbub.analyses.linear.release import checked_prior, sampling_caution
-from hubbub.analyses.summary import posterior_rows
-from hubbub.errors import UntrustworthyWarning
+from hubbub.analyses.glm.offset import Offset
+from hubbub.analyses.glm.posterior import GLMPosterior
+from hubbub.analyses.glm.release import GLMRelease
+from hubbub.analyses.glm.stored import StoredGLM, table_of
 from hubbub.privacy import PrivacyReport
 from hubbub.protocols import Result
 
@@ -29,6 +28,8 @@ class GLMResult(Result):
     privacy: PrivacyReport
     noticed: tuple[str, ...] = ()
     """What the first round shows of bounds that may be wrong."""
+    offset: Offset | None = None
+    """What rows added to their linear predictor; coefficients and intercept are those where that is 0."""
 
     def with_caveats(self, caveats: tuple[str, ...]) -> GLMResult:
         """The same with reasons why it is not a guarantee."""
@@ -45,12 +46,19 @@ class GLMResult(Result):
 
         Where the sampler's chains disagree or hold little, an UntrustworthyWarning says of what and what to do.
         """
-        prior = checked_prior(len(self.names), prior_scale, prior_mean, "noise-aware", draws)
-        found = sample_glm(self.stepped, FAMILIES[self.family], prior, draws=draws, seed=seed)
-        caution = sampling_caution(found.linear, self.names, draws)
-        if caution is not None:
-            warnings.warn(caution, UntrustworthyWarning, stacklevel=2)
-        return found
+        return self.release.posterior(prior_scale=prior_scale, prior_mean=prior_mean, draws=draws, seed=seed)
+
+    @property
+    def release(self) -> GLMRelease:
+        """All that any posterior is made from."""
+        return GLMRelease(
+            self.stepped, self.family, self.names, self.target, self.privacy.as_dict(), offset=self.offset
+        )
+
+    @property
+    def stored(self) -> StoredGLM:
+        """What `hubbub predict` needs."""
+        return self.release.stored(self.posterior)
 
     @cached_property
     def posterior(self) -> GLMPosterior:
@@ -63,15 +71,8 @@ class GLMResult(Result):
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        kept = ("mean", "std", "low", "high")
-        rows = {str(row["name"]): {name: row[name] for name in kept} for row in self.table()}
-        intercept = rows.pop("intercept")
-        return {
-            "family": self.family, "target": self.target, "coefficients": rows, "intercept": intercept["mean"],
-            "intervals": "90 %, the privacy noise counted", "n": self.stepped.n,
-        }  # fmt: skip
+        return {**self.stored.summary(), "n": self.stepped.n}
 
-
-def table_of(posterior: GLMPosterior, names: Sequence[str], level: float) -> list[dict[str, Any]]:
-    """Rows of a summary: coefficients and intercept, without a residual deviation."""
-    return posterior_rows(posterior.linear, names, level)[:-1]
+    def files(self) -> Mapping[str, Callable[[Path], None]]:
+        """The model for `hubbub predict` and the release for `hubbub refit`."""
+        return {"out": self.stored.save, "release": self.release.save}

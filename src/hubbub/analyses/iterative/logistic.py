@@ -12,6 +12,7 @@ from hubbub.analyses.iterative.expected import FORGETTING, Averaged, fingerprint
 from hubbub.analyses.iterative.plan import StepPlan
 from hubbub.analyses.iterative.report import TrainingReport
 from hubbub.analyses.iterative.stepwise import NoisySum, StepState, Stepwise
+from hubbub.analyses.iterative.stored import StoredReport
 from hubbub.analyses.posterior import NormalPosterior
 from hubbub.arrays import Floats, finite_rows
 from hubbub.protocols import Description, Result
@@ -105,7 +106,7 @@ class LogisticResult(Result):
     """About which share of the rows was shortened, and the standard deviation of that estimate."""
     caution: str | None
     """Why the coefficients must not be trusted, or None."""
-    privacy: TrainingReport
+    privacy: TrainingReport | StoredReport
 
     def probabilities(self, X: Any) -> Floats:
         """(n, 2): posterior predictive probabilities of 0 and 1 for new rows (MacKay's approximation)."""
@@ -142,7 +143,7 @@ class LogisticResult(Result):
         share, deviation = self.shortened
         return {
             "coefficients": rows, "intervals": "90 %, the privacy noise counted",
-            "shortened": {"share": share, "std": deviation}, "caution": self.caution, "n": self.privacy.plan.samples,
+            "shortened": {"share": share, "std": deviation}, "caution": self.caution, "n": self.privacy.samples,
         }  # fmt: skip
 
 

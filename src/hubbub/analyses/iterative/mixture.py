@@ -12,6 +12,7 @@ from hubbub.analyses.iterative.expected import Averaged, fingerprint, named_colu
 from hubbub.analyses.iterative.plan import StepPlan
 from hubbub.analyses.iterative.report import TrainingReport
 from hubbub.analyses.iterative.stepwise import NoisySum, StepState, Stepwise
+from hubbub.analyses.iterative.stored import StoredReport
 from hubbub.arrays import Floats, finite_rows
 from hubbub.errors import whole
 from hubbub.protocols import Description, Result
@@ -108,7 +109,7 @@ class MixtureResult(Result):
     variances: Floats
     deviations: tuple[Floats, Floats, Floats]
     """Of weights, means and variances."""
-    privacy: TrainingReport
+    privacy: TrainingReport | StoredReport
 
     def nearest(self, X: Any) -> Any:
         """The most probable component of each row."""
@@ -133,7 +134,7 @@ class MixtureResult(Result):
         """Plain values for JSON."""
         return {
             "features": list(self.features), "weights": self.weights.tolist(), "means": self.means.tolist(),
-            "variances": self.variances.tolist(), "n": self.privacy.plan.samples,
+            "variances": self.variances.tolist(), "n": self.privacy.samples,
         }  # fmt: skip
 
     def _quantities(self) -> list[tuple[str, float, float, float | None]]:

@@ -10,19 +10,19 @@ from hubbub.analyses.iterative.plan import StepPlan
 from hubbub.privacy import Budget, Event, Protection, Release, epsilon_spent, fits
 from hubbub.privacy.report import (
     all_pool,
-    bullet,
+    closing,
     common,
     conspiring,
-    entry,
     opening,
     population_dict,
     provided,
 )
 from hubbub.protocols import Statement
+from hubbub.shown import Part, Shown
 
 
 @dataclass(frozen=True)
-class TrainingReport(Statement):
+class TrainingReport(Shown, Statement):
     """A statement that a data-protection officer can read: `print(model.privacy_)`."""
 
     plan: StepPlan
@@ -34,11 +34,18 @@ class TrainingReport(Statement):
     most_colluders: int = 0
     caution: str | None = None
     """Why the result must not be trusted, which is no matter of privacy; None where nothing is known against it."""
+    caveats: tuple[str, ...] = ()
+    """Reasons why this run is not a guarantee, beyond what the releases say themselves."""
 
     @property
     def budget(self) -> Budget:
         """What the run was allowed to spend."""
         return self.plan.budget
+
+    @property
+    def samples(self) -> int:
+        """All samples together."""
+        return self.plan.samples
 
     @property
     def label(self) -> str:
@@ -72,7 +79,7 @@ class TrainingReport(Statement):
             found.append(f"noise and coins can be reproduced: {p.generator}")
         if self.most_colluders > self.least_covered:
             found.append(f"{self.most_colluders} simulated colluders exceed the {self.least_covered} covered")
-        return tuple(found)
+        return (*found, *self.caveats)
 
     @property
     def is_guarantee(self) -> bool:
@@ -152,22 +159,20 @@ class TrainingReport(Statement):
             )
         return [all_pool(self.last), p.population.beyond(), *special, *common(p)]
 
-    def __str__(self) -> str:
-        p, plan = self._protection, self.plan
+    def parts(self) -> list[Part]:
+        """What it says, in order."""
         spent = f"{self.epsilon:.4g} at delta {self.delta:g}, {self.steps} step(s)"
         all_of = f", for all {self.steps} steps together"
-        lines = opening(self.budget, self.reservations, spent, p, all_of=all_of, caution=self.caution)
-        lines += entry("Batches", _batches(plan))
-        lines += entry("Every step", _step(self.last, plan))
+        found = opening(self.budget, self.reservations, spent, self._protection, all_of=all_of, caution=self.caution)
+        found += [Part("Batches", _batches(self.plan)), Part("Every step", _step(self.last, self.plan))]
         if self.most_dropouts:
-            lines += entry("Dropouts", f"up to {self.most_dropouts} in a step; {self.least_covered} colluders covered")
-        lines.append("Holds against" if self.is_guarantee else "Would hold against")
-        for who, what in self.adversaries().items():
-            lines += bullet(f"{who}: epsilon {what['epsilon']:.4g} at delta {what['delta']:g}; {what['why']}", "  + ")
-        lines.append("Not promised")
-        for text in self.not_promised():
-            lines += bullet(text, "  - ")
-        return "\n".join(lines)
+            seen = f"up to {self.most_dropouts} in a step; {self.least_covered} colluders covered"
+            found.append(Part("Dropouts", seen))
+        against = [
+            f"{who}: epsilon {what['epsilon']:.4g} at delta {what['delta']:g}; {what['why']}"
+            for who, what in self.adversaries().items()
+        ]
+        return [*found, *closing(self.is_guarantee, against, self.not_promised())]
 
 
 def _step(release: Release, plan: StepPlan) -> str:

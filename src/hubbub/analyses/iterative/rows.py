@@ -77,3 +77,11 @@ def as_rows(data: Sequence[Any]) -> tuple[Floats, RowShape]:
         raise InvalidInput(f"data must hold whole numbers up to {_LARGEST_WHOLE}, got larger ones; number them from 0")
     table = np.concatenate([part.reshape(lengths[0], -1).astype(np.float64) for part in arrays], axis=1)
     return finite_rows("data", table), RowShape(tuple((part.shape[1:], part.dtype.kind) for part in arrays))
+
+
+def shape_of(parts: Sequence[Any]) -> RowShape:
+    """From what a file says of it."""
+    found = tuple((tuple(int(size) for size in shape), str(kind)) for shape, kind in parts)
+    if not found or any(kind not in "iubf" or len(kind) != 1 or min(shape, default=1) < 1 for shape, kind in found):
+        raise ValueError
+    return RowShape(found)

@@ -24,6 +24,7 @@ from hubbub.analyses.iterative.row_model import RowModel, row_model
 from hubbub.analyses.iterative.rows import RowShape
 from hubbub.analyses.iterative.sampled import SampledResult
 from hubbub.analyses.iterative.stepwise import NoisySum, StepState, Stepwise
+from hubbub.analyses.iterative.stored import StoredFit, StoredReport
 from hubbub.analyses.iterative.trace import Trace
 from hubbub.analyses.iterative.xla import XlaProgram, gradient_program
 from hubbub.arrays import Floats
@@ -42,6 +43,12 @@ class LangevinModel:
     rows: RowModel
     prior: Any
     program: XlaProgram
+    made_from: tuple[Any, ...] = field(repr=False)
+    """What `langevin_model` made it from."""
+
+    def __reduce__(self) -> Any:
+        """Compiled code has no place in a pickle: it is made again from the model's source."""
+        return langevin_model, self.made_from
 
     @cached_property
     def reached(self) -> Floats:
@@ -53,7 +60,8 @@ class LangevinModel:
 def langevin_model(model: Any, shape: RowShape, public: Public, clients: int) -> LangevinModel:
     """The model checked, the clients' program exported for about so many rows: nothing of this looks at data."""
     rows = row_model(model, shape, public)
-    return LangevinModel(rows, jax.jit(jax.grad(rows.public_part)), gradient_program(rows, clients))
+    prior = jax.jit(jax.grad(rows.public_part))
+    return LangevinModel(rows, prior, gradient_program(rows, clients), (model, shape, public, clients))
 
 
 class LangevinState(NamedTuple):
@@ -76,7 +84,7 @@ class LangevinResult(SampledResult):
     """(kept steps, d), one after the other; neighbours are alike."""
     step_size: float
     """The one that was used in the end."""
-    privacy: TrainingReport
+    privacy: TrainingReport | StoredReport
 
     @property
     def rows(self) -> RowModel:
@@ -88,6 +96,18 @@ class LangevinResult(SampledResult):
         chosen = np.linspace(0, len(self.positions) - 1, draws).round().astype(int)
         values = jax.vmap(self.rows.values)(jnp.asarray(self.positions[chosen]))
         return {name: np.asarray(value) for name, value in values.items()}
+
+    def stored(self) -> dict[str, Any]:
+        """For a file."""
+        return {**self._sites(), "positions": self.positions, "step_size": self.step_size}
+
+    @classmethod
+    def read(cls, model: LangevinModel, stored: StoredFit) -> Self:
+        """From a file."""
+        positions = stored.array("positions", None, model.rows.dimension)
+        found = cls(model, positions, float(stored.array("step_size")), stored.report)
+        found._check_sites(stored)
+        return found
 
 
 @dataclass(frozen=True)

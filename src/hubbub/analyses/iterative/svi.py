@@ -9,7 +9,7 @@ gradients of Jalko et al. 2023: noise meets the latent sites only, not the guide
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from types import FunctionType
 from typing import Any, ClassVar, NamedTuple, Self
@@ -21,8 +21,9 @@ import optax
 
 from hubbub.analyses.iterative.expected import named_columns
 from hubbub.analyses.iterative.guides import FlatGuide, flat_guide
+from hubbub.analyses.iterative.heard import WINDOW, Heard
 from hubbub.analyses.iterative.installed import InstalledModels
-from hubbub.analyses.iterative.noise import AddedNoise, added_noise
+from hubbub.analyses.iterative.noise import NoiseAware, expected_prior, noise_aware, note_on, why_not
 from hubbub.analyses.iterative.plan import Schedule, StepPlan
 from hubbub.analyses.iterative.public import Public
 from hubbub.analyses.iterative.report import TrainingReport
@@ -30,6 +31,7 @@ from hubbub.analyses.iterative.row_model import RowModel, guarded, row_model
 from hubbub.analyses.iterative.rows import RowShape
 from hubbub.analyses.iterative.sampled import SampledResult
 from hubbub.analyses.iterative.stepwise import NoisySum, StepState, Stepwise
+from hubbub.analyses.iterative.stored import StoredFit, StoredReport
 from hubbub.analyses.iterative.trace import Trace
 from hubbub.analyses.iterative.xla import XlaProgram, gradient_program
 from hubbub.arrays import Floats
@@ -47,6 +49,12 @@ class GuidedModel:
 
     guide: FlatGuide
     program: XlaProgram
+    made_from: tuple[Any, ...] = field(repr=False)
+    """What `guided_model` made it from."""
+
+    def __reduce__(self) -> Any:
+        """Compiled code has no place in a pickle: it is made again from the model's source."""
+        return guided_model, self.made_from
 
     @property
     def guide_name(self) -> str:
@@ -60,10 +68,9 @@ class GuidedModel:
         return self.guide.draw(flat, key)[0]
 
     @partial(jax.jit, static_argnums=0)
-    def carried(self, flat: Any, key: Any) -> Any:
-        """For the mean of a normal guide: 1 where the noise of the sums reaches it, else 0."""
-        reached = self.guide.model.whole(np.ones(self.program.dimension))
-        return jax.grad(lambda flat: jnp.dot(self.guide.draw(flat, key)[0], reached))(flat)
+    def prior(self, mean: Any, root: Any) -> tuple[Any, Any]:
+        """Expected gradient and Hessian of the log prior."""
+        return expected_prior(self.guide.model, mean, root)
 
     @partial(jax.jit, static_argnums=0)
     def named(self, flat: Any) -> Any:
@@ -79,8 +86,8 @@ class GuidedModel:
     @partial(jax.jit, static_argnums=(0, 1))
     def step(
         self, optimiser: Any, flat: Any, inner: Any, key: Any, noisy: Any, clients: Any
-    ) -> tuple[Any, Any, Any, Any, Any]:
-        """One step uphill: parameters, optimiser's state, gradient; and key and draw of the next step."""
+    ) -> tuple[Any, Any, Any, Any]:
+        """One step uphill: parameters, optimiser's state; and key and draw of the next step."""
 
         def bound(flat: Any) -> Any:
             position, public = self.guide.draw(flat, key)
@@ -89,7 +96,26 @@ class GuidedModel:
         gradient = -jax.grad(bound)(flat) / clients
         updates, inner = optimiser.update(gradient, inner, flat)
         flat, key = optax.apply_updates(flat, updates), jax.random.split(key)[0]
-        return flat, inner, gradient * clients, key, self.guide.draw(flat, key)[0]
+        return flat, inner, key, self.guide.draw(flat, key)[0]
+
+    @partial(jax.jit, static_argnums=(0, 1, 2))
+    def again(self, optimiser: Any, steps: int, flat: Any, likelihood: Any, clients: Any, keys: Any) -> tuple[Any, Any]:
+        """Such a run with a normal likelihood in place of the rows', a run for each key: positions and releases."""
+        centre, curvature, deviation = likelihood
+        touched, zero = self.guide.model.touched, jnp.zeros(self.guide.model.dimension)
+
+        def run(key: Any) -> tuple[Any, Any]:
+            def step(state: Any, key: Any) -> tuple[Any, Any]:
+                flat, inner, draw, position = state
+                release = deviation * jax.random.normal(key, centre.shape) - curvature @ (position[touched] - centre)
+                state = self.step(optimiser, flat, inner, draw, zero.at[touched].set(release), clients)
+                return state, (position[touched], release)
+
+            draw, noise = jax.random.split(key)
+            start = flat, optimiser.init(flat), draw, self.guide.draw(flat, draw)[0]
+            return jax.lax.scan(step, start, jax.random.split(noise, steps))[1]  # type: ignore[no-any-return]
+
+        return jax.lax.map(run, keys)  # type: ignore[no-any-return]
 
 
 class GuideState(NamedTuple):
@@ -100,9 +126,11 @@ class GuideState(NamedTuple):
     """The optimiser's own."""
     key: Any
     position: Any
-    gradients: Trace
     trace: Trace
-    """Both grow by one entry a step, the gradients only in the steps that are averaged."""
+    """The guide's parameters after every step."""
+    positions: Trace
+    releases: Trace
+    """Where clients computed, and the noisy sums there, in the steps that the posterior's widths follow from."""
     noise_std: float
 
 
@@ -117,9 +145,11 @@ class VariationalResult(SampledResult):
     """The same by name, each in its own space."""
     trace: Floats
     """(steps, p) flat parameters of the guide."""
-    noise: AddedNoise | None
-    """None for guides that are not normal."""
-    privacy: TrainingReport
+    noise: NoiseAware | None
+    """The posterior that counts the noise; None where there is none."""
+    note: str
+    """What the intervals count and what they leave out, for people."""
+    privacy: TrainingReport | StoredReport
 
     @property
     def rows(self) -> RowModel:
@@ -127,12 +157,42 @@ class VariationalResult(SampledResult):
         return self.model.guide.model
 
     def sample(self, draws: int = 1000, *, seed: int = 0, noise_aware: bool = True) -> dict[str, Floats]:
-        """Draws of the latent sites; `noise_aware` ones are wider by the variance that the noise has added."""
-        parameters = self.parameters
+        """Draws of the latent sites, of the posterior that counts the noise or else of the guide."""
         if noise_aware and self.noise is not None:
-            parameters = self.noise.widened(parameters)
+            at = jnp.asarray(self.noise.draws(draws, seed), dtype=float)
+            return {name: np.asarray(value) for name, value in jax.vmap(self.rows.values)(at).items()}
         keys = jax.random.split(jax.random.PRNGKey(seed), draws)
-        return {name: np.asarray(value) for name, value in self.model.draws(parameters, keys).items()}
+        return {name: np.asarray(value) for name, value in self.model.draws(self.parameters, keys).items()}
+
+    def stored(self) -> dict[str, Any]:
+        """For a file: without the trace."""
+        aware = None if self.noise is None else self.noise.stored()
+        guide = {"guide": self.model.guide_name, "parameters": self.parameters, "flat": self.flat}
+        return {**self._sites(), **guide, "noise": aware, "note": self.note}
+
+    @classmethod
+    def read(cls, model: GuidedModel, stored: StoredFit) -> Self:
+        """From a file."""
+        flat, nothing = stored.array("flat", None), np.empty((0, 0))
+        note, guide = stored.text("note"), stored.text("guide")
+        found = cls(model, flat, {}, nothing, None, note, stored.report)
+        found._check_sites(stored)
+        if (model.guide_name, model.guide.start.size) != (guide, flat.size):
+            raise InvalidInput(
+                f"guide must be the one that was fitted, {guide[:80]} with {flat.size} numbers, got "
+                f"{model.guide_name} with {model.guide.start.size}; give that guide"
+            )
+        aware = stored.checked(lambda: NoiseAware.read(stored, model.guide.model))
+        parameters = jax.tree.map(np.asarray, model.named(jnp.asarray(flat, dtype=float)))
+        return replace(found, parameters=parameters, noise=aware)
+
+    def notes(self) -> list[str]:
+        """What the intervals count and what they leave out."""
+        return [self.note]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {**super().as_dict(), "note": self.note}
 
 
 @dataclass(frozen=True)
@@ -186,7 +246,7 @@ class VariationalInference(Stepwise[GuideState, VariationalResult]):
         flat = jnp.asarray(self.model.guide.start, dtype=float)
         key = jax.random.PRNGKey(self.public_seed())
         inner = self._optimiser(steps).init(flat)
-        return GuideState(flat, inner, key, self.model.position(flat, key), Trace(), Trace(), 0.0)
+        return GuideState(flat, inner, key, self.model.position(flat, key), Trace(), Trace(), Trace(), 0.0)
 
     def numbers(self, inner: GuideState) -> Floats:
         """The guide's draw of the latent sites."""
@@ -194,7 +254,7 @@ class VariationalInference(Stepwise[GuideState, VariationalResult]):
 
     def moved(self, inner: GuideState, noisy: NoisySum, plan: StepPlan) -> GuideState:
         """One step uphill."""
-        flat, optimiser, gradient, key, position = self.model.step(
+        flat, optimiser, key, position = self.model.step(
             self._optimiser(plan.steps), inner.flat, inner.inner, inner.key,
             self.model.guide.model.whole(noisy.value).astype(inner.flat.dtype), float(plan.samples),
         )  # fmt: skip
@@ -203,19 +263,38 @@ class VariationalInference(Stepwise[GuideState, VariationalResult]):
             raise InvalidInput(
                 f"optimiser must keep the parameters finite, got others in step {noisy.step}; use a smaller rate"
             )
-        averaged = noisy.step >= plan.steps - tail_of(plan.steps, self.average)
-        gradients = inner.gradients.added(np.asarray(gradient)) if averaged else inner.gradients
-        return GuideState(flat, optimiser, key, position, gradients, inner.trace.added(at), noisy.noise_std)
+        positions, releases = inner.positions, inner.releases
+        if noisy.step >= plan.steps - tail_of(plan.steps, WINDOW):
+            positions, releases = positions.added(self.numbers(inner)), releases.added(noisy.value)
+        return GuideState(flat, optimiser, key, position, inner.trace.added(at), positions, releases, noisy.noise_std)
 
     def found(self, state: StepState[GuideState], report: TrainingReport) -> VariationalResult:
         """The average of the last steps."""
-        kept, trace = tail_of(state.done, self.average), state.inner.trace.array()
-        flat, gradients = trace[-kept:].mean(axis=0), state.inner.gradients.array()[-kept:]
+        inner, trace = state.inner, state.inner.trace.array()
+        flat = trace[-tail_of(state.done, self.average) :].mean(axis=0)
         parameters = jax.tree.map(np.asarray, self.model.named(jnp.asarray(flat)))
-        key = jax.random.PRNGKey(self.public_seed())
-        noise_std = state.inner.noise_std * np.abs(self.model.carried(jnp.asarray(flat), key))
-        noise = added_noise(self.model.guide, parameters, gradients, noise_std, len(gradients))
-        return VariationalResult(self.model, flat, parameters, trace, noise, report)
+        rows, guide = self.model.guide.model, self.model.guide.guide
+        note, noise = why_not(rows, guide, inner.noise_std, inner.positions.length), None
+        if note is None:
+            asked = inner.positions.array().astype(np.float64)
+            replay = partial(self._replayed, state)
+            try:
+                noise = noise_aware(rows, self.model.prior, asked, inner.releases.array(), inner.noise_std, replay)
+            except np.linalg.LinAlgError:  # what was paid for is not lost: the guide is there without it
+                noise = None
+            note = note_on(noise)
+        return VariationalResult(self.model, flat, parameters, trace, noise, note, report)
+
+    def _replayed(self, state: StepState[GuideState], likelihood: Heard, runs: int, seed: int) -> tuple[Floats, Floats]:
+        """The same run, again and again, with a normal likelihood: what `calibrated` asks for."""
+        flat = jnp.asarray(self.model.guide.start, dtype=float)
+        normal = likelihood.centre, likelihood.curvature, np.sqrt(likelihood.variance)
+        keys = jax.random.split(jax.random.PRNGKey(self.public_seed() + 1 + seed), runs)
+        optimiser, clients = self._optimiser(state.plan.steps), float(state.plan.samples)
+        found = self.model.again(optimiser, state.done, flat, jax.tree.map(jnp.asarray, normal), clients, keys)
+        kept = state.inner.positions.length
+        positions, releases = (np.asarray(each, dtype=np.float64)[:, -kept:] for each in found)
+        return positions, releases
 
     def describe(self) -> dict[str, Any]:
         """The program by name and fingerprint, the guide by name, and the settings, for a study."""
@@ -275,7 +354,7 @@ def guided_model(model: Any, guide: Any, shape: RowShape, public: Public, client
     """Model and guide checked, the clients' program exported for about so many rows: nothing of this looks at data."""
     rows = row_model(model, shape, public)
     flat = flat_guide(rows, guide, 0)
-    parts = GuidedModel(flat, gradient_program(rows, clients))
+    parts = GuidedModel(flat, gradient_program(rows, clients), (model, guide, shape, public, clients))
     guarded("guide", 1, lambda: _rehearse(parts))
     return parts
 

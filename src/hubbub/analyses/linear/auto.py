@@ -1,16 +1,18 @@
-"""The default linear regression (kind "linear"), in three rounds.
+"""The default linear regression (kind "linear"), in four rounds.
 
 First where columns lie and how widely. Then sums of standardised rows: one noise level fits all columns, the ball's
 sensitivity does not grow with their number, and x and y are shortened by the same factor, so that long rows do not
-bias the regression. Last the same sums with residuals in place of y, around the coefficients that the second round
-gave. Residuals are smaller than y, so they are clipped at a smaller bound and bear less noise, and clipping them
-does not bias the regression. Nothing of the second round is lost: the posterior uses both (docs/decisions/0025).
+bias the regression. Then the same sums with residuals in place of y, around the coefficients that the second round
+gave, and once more around those that all sums so far give. Residuals are smaller than y, so they are clipped at a
+smaller bound and bear less noise, and clipping them does not bias the regression. Where columns are nearly collinear
+for the noise, rows of the last two rounds are turned, so that weak axes are seen (`turned.py`). Nothing of a round is
+lost: the posterior uses all of them (docs/decisions/0025, 0031 and 0032).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, ClassVar, Self
@@ -18,10 +20,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from hubbub.analyses.linear.columns import Columns, cautious_target, histogram, read_columns, share_at_ends
-from hubbub.analyses.linear.pilot import Pilot, pilot
+from hubbub.analyses.linear.pilot import Pilot, pilot, turn_of
 from hubbub.analyses.linear.regression import RegressionColumns, RegressionState, written_columns
 from hubbub.analyses.linear.release import RegressionRelease
-from hubbub.analyses.linear.released import Released, SecondLook
+from hubbub.analyses.linear.released import LaterLook, Released
 from hubbub.analyses.linear.residuals import EDGES
 from hubbub.analyses.linear.result import RegressionResult
 from hubbub.analyses.linear.tuning import TUNING
@@ -30,15 +32,16 @@ from hubbub.privacy import MECHANISMS, MultiplierMechanism
 from hubbub.protocols import Analysis, Budget, Description, Mechanism, Plan, Population, Release, RoundSpec, Statistic
 from hubbub.statistics import Ball, Box, ColumnHistogram, Distances, Regression, Spread, Stacked
 from hubbub.statistics.bounds import positive
-from hubbub.statistics.preparation import constant, repeat, residual, scale, shift
+from hubbub.statistics.preparation import constant, repeat, residual, scale, shift, turn
 
-LABELS = ("columns", "regression", "residuals")
-"""The three rounds."""
+LABELS = ("columns", "regression", "residuals", "last-residuals")
+"""The four rounds: where columns lie, then three rounds of sums that share the rest of the budget alike."""
+_SUMS = len(LABELS) - 1
 
 
 @dataclass(frozen=True)
 class LinearRegression(RegressionColumns, Analysis[RegressionState, RegressionResult]):
-    """Bayesian linear regression in three rounds, with a posterior that counts the noise.
+    """Bayesian linear regression in four rounds, with a posterior that counts the noise.
 
     Parameters
     ----------
@@ -62,17 +65,18 @@ class LinearRegression(RegressionColumns, Analysis[RegressionState, RegressionRe
             object.__setattr__(self, "x_norm", positive("x_norm", self.x_norm))
 
     def plan(self, budget: Budget, population: Population, mechanism: Mechanism) -> Plan:
-        """Three rounds; what they sum follows from public numbers, only steps from what was released before."""
-        columns, sums, residuals = mechanism.within(budget, weights(self.x_norm))
+        """Four rounds; what they sum follows from public numbers, only steps from what was released before."""
+        columns, *sums = mechanism.within(budget, weights(self.x_norm))
         width = len(self.features) + int(self.intercept)
-        regression = Regression(choose_ball(population.n, width, together(sums, residuals, width)), target_square=True)
-        last = Stacked((regression, Distances(EDGES)), (1 - TUNING.counts_share, TUNING.counts_share))
+        regression = Regression(choose_ball(population.n, width, together(sums, width)), target_square=True)
+        later = Stacked((regression, Distances(EDGES)), (1 - TUNING.counts_share, TUNING.counts_share))
         nowhere = Columns(np.zeros(len(self.columns)), np.ones(len(self.columns)), np.zeros(len(self.columns)))
         steps = self._steps(nowhere)
+        around = (*steps, *_residual_steps(Pilot(np.zeros(width), 1.0)))
         specs = (
             RoundSpec(LABELS[0], self._columns_statistic(columns, population.n), columns, (shift(self._middle),)),
-            RoundSpec(LABELS[1], regression, sums, steps),
-            RoundSpec(LABELS[2], last, residuals, (*steps, *_residual_steps(Pilot(np.zeros(width), 1.0)))),
+            RoundSpec(LABELS[1], regression, sums[0], steps),
+            *(RoundSpec(label, later, law, around) for label, law in zip(LABELS[2:], sums[1:], strict=True)),
         )
         return Plan(budget, population, specs)
 
@@ -88,7 +92,7 @@ class LinearRegression(RegressionColumns, Analysis[RegressionState, RegressionRe
         return RegressionState(plan)
 
     def ask(self, state: RegressionState) -> RoundSpec | None:
-        """First the columns, then the sums of rows in their units, then those of their residuals."""
+        """First the columns, then the sums of rows in their units, then those of their residuals, twice."""
         done = len(state.done)
         if done == len(LABELS):
             return None
@@ -98,7 +102,8 @@ class LinearRegression(RegressionColumns, Analysis[RegressionState, RegressionRe
         steps = self._steps(self._found(state))
         if done == 1:
             return replace(spec, steps=steps)
-        return replace(spec, steps=(*steps, *_residual_steps(pilot(self._sums(state)))))
+        turned = turn_of(self._first_sums(state))
+        return replace(spec, steps=(*steps, *_residual_steps(pilot(self._sums(state)), turned)))
 
     def tell(self, state: RegressionState, release: Release) -> RegressionState:
         """With one more release."""
@@ -106,19 +111,27 @@ class LinearRegression(RegressionColumns, Analysis[RegressionState, RegressionRe
 
     def result(self, state: RegressionState) -> RegressionResult:
         """The released sums in the units of the data, from which any posterior is made."""
-        statistic, release, report = state.plan.specs[2].statistic, state.done[2], state.report()
-        assert isinstance(statistic, Stacked)
-        (sums, noise), (counts, counts_noise) = statistic.unstack(release.value, release.noise_std)
-        regression, _ = statistic.parts
-        assert isinstance(regression, Regression)
-        released = self._sums(state)
-        look = pilot(released)
-        second = SecondLook(regression.unflatten(sums), noise, look.around, look.unit, counts, counts_noise)
-        released = replace(released, second=second)
-        found = RegressionRelease(released, self.features, self.target, report.as_dict())
+        report = state.report()
+        found = RegressionRelease(self._sums(state), self.features, self.target, report.as_dict())
         return RegressionResult(found, report, self._at_bounds(state))
 
     def _sums(self, state: RegressionState) -> Released:
+        """What the rounds of sums so far released: each one about residuals is around what those before it gave."""
+        released = self._first_sums(state)
+        turned = turn_of(released)
+        for spec, release in zip(state.plan.specs[2:], state.done[2:], strict=False):
+            assert isinstance(spec.statistic, Stacked)
+            (sums, noise), (counts, counts_noise) = spec.statistic.unstack(release.value, release.noise_std)
+            regression, _ = spec.statistic.parts
+            assert isinstance(regression, Regression)
+            look = pilot(released)
+            later = LaterLook(
+                regression.unflatten(sums), noise, look.around, look.unit, counts, counts_noise, turn=turned
+            )
+            released = replace(released, later=(*released.later, later))
+        return released
+
+    def _first_sums(self, state: RegressionState) -> Released:
         """What the first two rounds released."""
         found, regression, release = self._found(state), state.plan.specs[1].statistic, state.done[1]
         assert isinstance(regression, Regression)
@@ -205,23 +218,22 @@ def _too_few(samples: int, features: int, budget: Budget, not_counted: float, la
     )
 
 
-def _residual_steps(look: Pilot) -> tuple[dict[str, object], ...]:
+def _residual_steps(look: Pilot, turned: Floats | None = None) -> tuple[dict[str, object], ...]:
     """From a standard row to one with its residual in place of the target, in its unit, and again for the counts."""
     unit = np.append(np.ones(look.around.size), look.unit)
-    return residual(look.around), scale(unit), repeat()
+    return residual(look.around), scale(unit), *(() if turned is None else (turn(turned),)), repeat()
 
 
-def weights(norm: float | None = None) -> tuple[float, float, float]:
-    """How the three rounds share the budget (`Mechanism.within`): the squares add up to 1."""
+def weights(norm: float | None = None) -> tuple[float, ...]:
+    """How the rounds share the budget (`Mechanism.within`): the squares add up to 1."""
     first = TUNING.columns_share if norm is None else TUNING.spread_columns_share
-    sums = (1 - first) * TUNING.pilot_share
-    return math.sqrt(first), math.sqrt(sums), math.sqrt(1 - first - sums)
+    return math.sqrt(first), *(math.sqrt((1 - first) / _SUMS),) * _SUMS
 
 
-def together(sums: Mechanism, residuals: Mechanism, columns: int) -> float:
-    """How many L2 sensitivities of noise the two rounds of sums have together, as if they were one."""
-    one, other = multiplier_of(sums, columns), multiplier_of(residuals, columns) / math.sqrt(1 - TUNING.counts_share)
-    return 1 / math.hypot(1 / one, 1 / other)
+def together(sums: Sequence[Mechanism], columns: int) -> float:
+    """How many L2 sensitivities of noise the rounds of sums have together, as if they were one."""
+    first, *later = (1 / multiplier_of(each, columns) for each in sums)
+    return 1 / math.hypot(first, *(each * math.sqrt(1 - TUNING.counts_share) for each in later))
 
 
 def multiplier_of(mechanism: Mechanism, columns: int) -> float:
@@ -248,7 +260,7 @@ def column_statistic(bound: Box, norm: float | None, multiplier: float, clients:
 def choose_ball(clients: int, columns: int, multiplier: float) -> Ball:
     """Radius and bound of y, in standard units: tight where noise rules, wide where there is plenty of data.
 
-    In the last round that is the bound of residuals, in their unit.
+    In the later rounds that is the bound of residuals, in their unit.
 
     Depends on public numbers alone. The weight gives x and y such parts of the sensitivity that xy gets 1.3 % more
     noise than it needs on its own, and xx' 14 % less than with equal parts (docs/privacy.md, section 4).

@@ -60,17 +60,28 @@ def read_columns(
     Columns of many kinds (kinds.py) are held against the counts, the noise being known. Where the bounds are 0 and 1
     (`zero_one`) a column of two values is what one expects.
     """
+    expected = tuple(zero_one or [False] * counted.columns)
+    return _read(counted, np.asarray(sums, dtype=np.float64).tobytes(), n, noise_std, centre, expected)
+
+
+@lru_cache(maxsize=1)  # every later round of a fit reads the same release
+def _read(
+    counted: ColumnHistogram, sums: bytes, n: int, noise_std: float, centre: bool, zero_one: tuple[bool, ...]
+) -> Columns:
+    """The same, from what can be compared; nobody may write to what is found."""
     known = kinds(counted.wide, counted.places)
-    zero_one = [False] * counted.columns if zero_one is None else zero_one
     two = np.where(zero_one, TUNING.two_values, TUNING.few_two_values)[:, None]
     evidence = known.prior + np.repeat(
         np.log(np.hstack([1 - two, two])), [known.prior.size - known.two, known.two], axis=1
     )
-    tables = counted.tables(sums, noise_std)
+    tables = counted.tables(np.frombuffer(sums), noise_std)
     expectations = _expectations(counted.wide, counted.places, n, *(noise for _, noise in tables))
+    likelihoods = []
     for (counts, _), expected in zip(tables, expectations, strict=True):
         shares = counts / n
-        evidence += shares @ expected.linear - 0.5 * (shares**2 @ expected.precision + expected.constant)
+        likelihoods.append(shares @ expected.linear - 0.5 * (shares**2 @ expected.precision + expected.constant))
+    wide, places = likelihoods
+    evidence += wide + places[:, known.which]
     weights = np.exp(evidence - evidence.max(axis=1, keepdims=True))
     weights /= weights.sum(axis=1, keepdims=True)
     sizes = np.log(known.deviation if centre else np.hypot(known.mean, known.deviation))
@@ -78,11 +89,14 @@ def read_columns(
     doubt = np.sqrt(np.maximum(weights @ sizes**2 - size**2, 0.0))
     bounds = np.asarray(counted.bounds)
     where = weights @ known.mean if centre else np.zeros(counted.columns)
-    return Columns(where * bounds, np.exp(size) * bounds, doubt)
+    found = Columns(where * bounds, np.exp(size) * bounds, doubt)
+    for values in (found.centre, found.scale, found.doubt):
+        values.setflags(write=False)
+    return found
 
 
 class _Expected(NamedTuple):
-    """What makes the likelihood of counts under every kind a product of matrices."""
+    """What makes the likelihood of counts under every kind a product of matrices; of the places each row once."""
 
     precision: Floats
     """(bins, kinds): one over the variance of a bin's share."""

@@ -7,6 +7,7 @@ First-order, so a guide: `tests/analyses/linear/test_forecast.py` holds it again
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +18,7 @@ from hubbub.privacy import DEFAULT, Budget
 from hubbub.protocols import Mechanism
 
 EXPLAINED = 0.5  # of the variance of y
-_HALF_WIDTH = 1.645  # of a 90 % interval, in deviations
+HALF_WIDTH = 1.645  # of a 90 % interval, in deviations
 
 
 @dataclass(frozen=True)
@@ -53,37 +54,38 @@ def forecast(
     clients: int, features: int, budget: Budget, not_counted: float = 0, mechanism: Mechanism = DEFAULT
 ) -> Forecast:
     """For the default method with an intercept; `not_counted` clients' noise is not counted on (D + C)."""
-    _, sums, residuals = mechanism.within(budget, weights())
-    multipliers = [multiplier_of(sums, features + 1), multiplier_of(residuals, features + 1)]
-    ball = choose_ball(clients, features + 1, together(sums, residuals, features + 1))
+    _, *sums = mechanism.within(budget, weights())
+    multipliers = [multiplier_of(each, features + 1) for each in sums]
+    ball = choose_ball(clients, features + 1, together(sums, features + 1))
     assert ball.y is not None
-    squares = _chi_square(features)
+    squares = chi_square(features)
     factor = np.minimum(1.0, ball.radius**2 / (1 + squares))
     level = float(np.mean(factor * squares)) / features  # mean square of a shortened column
     shortened = float(np.mean(factor))
     shares = math.sqrt(clients / max(clients - not_counted - 1, 1))
-    first, last = (multiplier * ball.sensitivity(True) * shares for multiplier in multipliers)
+    noises = [multiplier * ball.sensitivity(True) * shares for multiplier in multipliers]
     sum_ = clients * level
     kept = math.erf(ball.y / math.sqrt(2 * shortened))  # of X'y, after clipping y
     prior, residual = EXPLAINED / features, 1 - EXPLAINED
 
     def noise_in_target(noise: float, unit: float, lacking: float) -> float:
         """Of X'y, with residuals of this variance, where coefficients lack so much of the variance of y."""
-        of_sums = lacking / (2 / first**2 + 2 / last**2 + 1 / (TUNING.left_open * sum_) ** 2)
+        of_sums = lacking / (sum(2 / each**2 for each in noises) + 1 / (TUNING.left_open * sum_) ** 2)
         return unit * noise**2 / (2 * ball.weight**2) + of_sums
 
     def left(noise: float) -> float:
         """Of a coefficient's variance."""
         return 1 / (1 / prior + (kept * sum_) ** 2 / (residual * shortened * sum_ + noise))
 
-    before = noise_in_target(first, 1.0, EXPLAINED)
-    lacking = features * left(before)
-    after = noise_in_target(last, residual + lacking, lacking)
-    variance = left(1 / (1 / before + 1 / after))
+    told = 1 / noise_in_target(noises[0], 1.0, EXPLAINED)
+    for noise in noises[1:]:  # each round around what those before it gave
+        lacking = features * left(1 / told)
+        told += 1 / noise_in_target(noise, residual + lacking, lacking)
+    variance = left(1 / told)
     best = 1 / (1 / prior + clients / (1 - EXPLAINED))
     return Forecast(
-        2 * _HALF_WIDTH * math.sqrt(variance),
-        2 * _HALF_WIDTH * math.sqrt(prior),
+        2 * HALF_WIDTH * math.sqrt(variance),
+        2 * HALF_WIDTH * math.sqrt(prior),
         math.sqrt((1 - EXPLAINED + features * variance) / (1 - EXPLAINED + features * best)),
     )
 
@@ -96,17 +98,25 @@ def advice(
     def good(clients: int, features: int, epsilon: float) -> bool:
         return forecast(clients, features, Budget(epsilon, budget.delta), not_counted, mechanism).good
 
-    if good(clients, features, budget.epsilon):
+    return advised(good, clients, features, budget.epsilon)
+
+
+def advised(good: Callable[[int, int, float], bool], clients: int, features: int, epsilon: float) -> list[str]:
+    """The same where `good` forecasts whether so many clients and features give a good fit at this epsilon."""
+    if good(clients, features, epsilon):
         return []
     found = []
-    more = next((int(n) for n in _upward(clients) if good(int(n), features, budget.epsilon)), None)
+    more = next((int(n) for n in _upward(clients) if good(int(n), features, epsilon)), None)
     if more is not None:
         found.append(f"more clients: about {more} at this budget")
-    wider = next((epsilon for epsilon in _upward(budget.epsilon) if good(clients, features, epsilon)), None)
-    if wider is not None and wider <= 20:
+    wider = next((each for each in _upward(epsilon) if each <= 20 and good(clients, features, each)), None)
+    if wider is not None:
         found.append(f"a larger epsilon: about {wider:.2g} with these clients")
-    fewer = next((d for d in range(features - 1, 0, -1) if good(clients, d, budget.epsilon)), None)
-    if fewer is not None:
+    fewer, too_many = 0, features
+    while too_many - fewer > 1:  # fewer are better, so halve
+        middle = (fewer + too_many) // 2
+        fewer, too_many = (middle, too_many) if good(clients, middle, epsilon) else (fewer, middle)
+    if fewer:
         found.append(f"fewer columns: about {fewer} of the {features}")
     return found or ["a simpler question, such as means or counts: nothing moderate would help this one"]
 
@@ -116,7 +126,7 @@ def _upward(start: float) -> list[float]:
     return [float(f"{start * 10 ** (k / 8):.2g}") for k in range(1, 25)]
 
 
-def _chi_square(features: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def chi_square(features: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """Equally likely values of the squared length of a row."""
     from scipy.special import gammaincinv
 

@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hubbub.analyses.linear.tuning import TUNING
 from hubbub.arrays import Floats
@@ -26,7 +27,9 @@ class Kinds(NamedTuple):
     wide: Floats
     """(kinds, wide bins): the shares of a column of this kind."""
     places: Floats
-    """(kinds, places): the shares of the places within a wide bin, whichever that is."""
+    """(rows, places): the shares of the places within a wide bin, whichever that is. Many kinds have the same."""
+    which: NDArray[np.intp]
+    """The row of `places` that each kind has."""
     prior: Floats
     """Logarithm of what each is worth among normal and long-tailed kinds, or among those of two values."""
 
@@ -47,7 +50,9 @@ def kinds(wide: int, places: int) -> Kinds:
 
 
 def _joined(*parts: Kinds) -> Kinds:
-    return Kinds(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+    before = np.cumsum([0, *(len(part.places) for part in parts)])
+    moved = (part._replace(which=part.which + rows) for part, rows in zip(parts, before, strict=False))
+    return Kinds(*(np.concatenate(columns) for columns in zip(*moved, strict=True)))
 
 
 def _normal(wide: int, places: int, deviations: Floats, apart: float) -> Kinds:
@@ -66,7 +71,7 @@ def _normal(wide: int, places: int, deviations: Floats, apart: float) -> Kinds:
                 centres,
                 np.full(centres.size, size),
                 inside,
-                _folded(centres, size, wide, places),
+                *_folded(centres, size, wide, places),
                 np.log(usual * where),
             )
         )
@@ -96,7 +101,8 @@ def _tailed(wide: int, places: int) -> Kinds:
             found.append(
                 Kinds(
                     mean, np.sqrt(np.maximum(second - mean**2, core.deviation**2)),
-                    most * core.wide + (1 - most) * tail, most * core.places + (1 - most) / places, core.prior + each,
+                    most * core.wide + (1 - most) * tail, most * core.places + (1 - most) / places, core.which,
+                    core.prior + each,
                 )
             )  # fmt: skip
     return _joined(*found)
@@ -108,7 +114,7 @@ def _two_values(wide: int, places: int) -> Kinds:
     for ends in (in_wide, in_places):
         ends[:, 0], ends[:, -1] = 1 - _SHARES, _SHARES
     deviation = 2 * np.sqrt(_SHARES * (1 - _SHARES))
-    return Kinds(2 * _SHARES - 1, deviation, in_wide, in_places, np.zeros(_SHARES.size))
+    return Kinds(2 * _SHARES - 1, deviation, in_wide, in_places, np.arange(_SHARES.size), np.zeros(_SHARES.size))
 
 
 def _bins(edges: Floats, mean: Floats, deviation: float) -> Floats:
@@ -119,13 +125,13 @@ def _bins(edges: Floats, mean: Floats, deviation: float) -> Floats:
     return np.diff(below, axis=1, prepend=0.0, append=1.0)
 
 
-def _folded(mean: Floats, deviation: float, wide: int, places: int) -> Floats:
-    """(k, places): the probability of each place within a wide bin, whichever that is, for normal columns."""
+def _folded(mean: Floats, deviation: float, wide: int, places: int) -> tuple[Floats, NDArray[np.intp]]:
+    """The probability of each place within a wide bin, whichever that is, for normal columns; and who has which."""
     width = 2 / wide
     if deviation > width:
-        return np.full((mean.size, places), 1 / places)
+        return np.full((1, places), 1 / places), np.zeros(mean.size, dtype=np.intp)
     phases, which = np.unique(np.round((mean + 1) / width % 1, 9) % 1, return_inverse=True)
     reach = 1 + int(np.ceil(5 * deviation / width))
     edges = np.arange(-reach * places, (reach + 1) * places + 1) / places
     unfolded = _bins(edges[1:-1], phases, deviation / width)
-    return np.asarray(unfolded.reshape(phases.size, 2 * reach + 1, places).sum(axis=1)[which])
+    return unfolded.reshape(phases.size, 2 * reach + 1, places).sum(axis=1), which

@@ -2,6 +2,7 @@
 
     S = sum of uu'            seen as S + noise, in each round of sums; S positive definite with trace <= n R^2
     q = S beta + N(0, s2 S)   seen as q - S b + noise, around the coefficients b of that round
+    where a round turned its rows by A, in place of these A S A' and A (q - S b)
     squares of residuals      q' S^-1 q + s2 chi2(n - p) around b: counts tell how wide they are, or a noisy sum
 
 No distribution of x is assumed beyond what S says of it. A priori the logarithm of the matrix S is normal around a
@@ -15,8 +16,8 @@ Normal noise has a known variance. Laplace noise (`Released.shape`) is normal no
 released number: then walkers sample these variances, too (`sampler/variances.py`), and given them nothing changes.
 
 beta and q are integrated out in closed form, save that the law of the squares given the rest is replaced by a t law of
-the same mean and spread, or by their mean where residuals are counted; each draw then carries the weight that makes up
-for it. Coefficients predict for rows as `sampler/on_rows.py` says. What is left is sampled by many
+the same mean and spread, or where residuals are counted by five points for what q may be; each draw then carries the
+weight that makes up for it. Coefficients predict for rows as `sampler/on_rows.py` says. What is left is sampled by many
 walkers at once (`sampler/`): log S by elliptical slice sampling around its normal approximation, (V, R2, power) by
 differential evolution between the walkers.
 """
@@ -30,9 +31,10 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from hubbub.analyses.linear.released import Released
-from hubbub.analyses.linear.sampler.chains import Effort, Walked, walks
+from hubbub.analyses.linear.sampler.chains import Effort, walks
 from hubbub.analyses.linear.sampler.diagnostics import diagnose
 from hubbub.analyses.linear.sampler.draw import Draw
+from hubbub.analyses.linear.sampler.noise_share import noise_share
 from hubbub.analyses.linear.sampler.on_rows import on_rows
 from hubbub.analyses.linear.sampler.target import Prior, Target
 from hubbub.arrays import Floats
@@ -58,6 +60,10 @@ class Draws:
     """(d + 1,) coefficients and intercept that predict best over all draws (`_centre`)."""
     on_rows: Floats | None = None
     """(k, d + 1) coefficients and intercept of the draws, as they predict for a row (`sampler/on_rows.py`)."""
+    chains_on_rows: Floats | None = None
+    """(chains, k, d + 1): the same of the chains."""
+    noise_share: Floats | None = None
+    """(d + 1,): of the variance of coefficients and intercept the part that is noise (`sampler/noise_share.py`)."""
 
 
 def sample_posterior(
@@ -82,7 +88,9 @@ def sample_posterior(
         for walked in walks(rng, target, effort, effort.attempts(draws), advance):
             weights = np.exp(walked.draws.log_weight - walked.draws.log_weight.max())
             weights /= weights.sum()
-            chains = _chains(walked, weights, released)
+            rows = walked.chains(weights)
+            chained = walked.draws.taken(rows.ravel())
+            chains = np.column_stack(_in_data_units(chained, released)).reshape(*rows.shape, -1)
             if not diagnose(chains).bad.any():
                 break
     mean_S = np.einsum("k,kij->ij", weights, walked.draws.S)
@@ -90,10 +98,10 @@ def sample_posterior(
     taken = walked.draws.taken(rng.choice(weights.size, draws, p=weights))
     found = _in_data_units(taken, released)
     effective = float(1 / np.sum(weights**2) / weights.size)
-    moved = on_rows(taken.beta, taken.S, mean_S, centre)
+    moved, chains_moved = (on_rows(each.beta, each.S, mean_S, centre) for each in (taken, chained))
     return Draws(
-        *found, effective, walked.probabilities, chains,
-        _joint(centre[None], released)[0], _joint(moved, released),
+        *found, effective, walked.probabilities, chains, _joint(centre[None], released)[0], _joint(moved, released),
+        _joint(chains_moved, released).reshape(*rows.shape, -1), noise_share(walked.draws, weights, released),
     )  # fmt: skip
 
 
@@ -110,13 +118,6 @@ def _centre(draws: Draw, weights: Floats, mean_S: Floats) -> Floats:
     """
     q = np.einsum("k,kij,kj->i", weights, draws.S, draws.beta)
     return np.asarray(np.linalg.lstsq(mean_S, q)[0])
-
-
-def _chains(walked: Walked, weights: Floats, released: Released) -> Floats:
-    """(chains, k, d + 2): coefficients, intercept and residual variance, in the order in which walkers went."""
-    rows = walked.chains(weights)
-    again = _in_data_units(walked.draws.taken(rows.ravel()), released)
-    return np.column_stack(again).reshape(*rows.shape, -1)
 
 
 def _in_data_units(draw: Draw, released: Released) -> tuple[Floats, Floats, Floats]:

@@ -61,7 +61,7 @@ class BoxResult(Result):
             self.gram, noise_std=self.noise_std, repair=self.repair, prior_precision=self.prior_precision,
             noise_precision=self.noise_precision,
         )  # fmt: skip
-        return LinearPosterior.without_intercept(normal, 1 / self.noise_precision)
+        return replace(LinearPosterior.without_intercept(normal, 1 / self.noise_precision), names=self.names)
 
     @property
     def stored(self) -> StoredModel:

@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from hubbub.analyses.files import Content, read_json, write_json
 from hubbub.analyses.linear.columns import Columns
 from hubbub.analyses.linear.noise_aware import Prior, sample_posterior
-from hubbub.analyses.linear.released import Released, SecondLook
+from hubbub.analyses.linear.released import LaterLook, Released
 from hubbub.analyses.linear.residuals import EDGES
 from hubbub.analyses.linear.sampler.chains import Effort
 from hubbub.analyses.linear.shrinkage import in_original_units, shrinkage_posterior
 from hubbub.analyses.linear.tuning import TUNING, record
+from hubbub.analyses.linear.unevenly import noise_budget
 from hubbub.analyses.posterior import LinearPosterior
 from hubbub.arrays import Floats
 from hubbub.errors import InvalidInput, UntrustworthyWarning, invalid, whole
+from hubbub.shown import facts_html
 from hubbub.statistics import Ball, Gram
 
-FORMAT = "hubbub regression release 1"
 KINDS = ("noise-aware", "shrinkage")
 LEAST_SHAPE, MOST_SHAPE = 0.01, 1e12
 """Of the noise: shares that were added over shares that make Laplace noise. A sum has all of them, and rarely many."""
 _MOST_MODELS = 64
+_MOST_LATER = 8
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,9 @@ class RegressionRelease:
     Whatever is computed from it is post-processing: another prior, fewer features, a comparison of models.
     """
 
+    FORMAT: ClassVar[str] = "hubbub regression release 2"
+    EARLIER: ClassVar[str] = "hubbub regression release 1"
+
     released: Released
     names: tuple[str, ...]
     target: str
@@ -44,6 +49,11 @@ class RegressionRelease:
     tuning: dict[str, Any] = field(default_factory=record)
     """The numbers chosen by judgement (`analyses/linear/tuning.py`) that were in force when it was released, with their
     version; empty where a file of an earlier version did not say. A posterior is always made with today's numbers."""
+
+    @property
+    def n(self) -> int:
+        """How many samples."""
+        return self.released.n
 
     def posterior(
         self,
@@ -65,10 +75,13 @@ class RegressionRelease:
         prior = checked_prior(len(self.names), prior_scale, prior_mean, kind, draws)
         if kind == "shrinkage":
             quick = in_original_units(shrinkage_posterior(self.released), self.released)
-            return LinearPosterior(quick.coefficients, quick.residual_variance)
+            return LinearPosterior(quick.coefficients, quick.residual_variance, names=self.names)
         found = sample_posterior(self.released, prior, draws=draws, seed=seed)
         drawn = np.column_stack([found.coefficients, found.intercept, found.residual_variance])
-        posterior = LinearPosterior.of_draws(drawn, found.chains, found.centre, found.on_rows)
+        posterior = LinearPosterior.of_draws(
+            drawn, found.chains, found.centre, found.on_rows, chains_on_rows=found.chains_on_rows,
+            noise_share=found.noise_share, names=self.names,
+        )  # fmt: skip
         caution = sampling_caution(posterior, self.names, draws)
         if caution is not None:
             warnings.warn(caution, UntrustworthyWarning, stacklevel=2)
@@ -107,6 +120,9 @@ class RegressionRelease:
         """
         r, first, seen = self.released, int(self.released.intercept), self.released.evidence
         quick = shrinkage_posterior(r)
+        if seen.uneven is not None:
+            parts = noise_budget(seen, quick.coefficients.mean, quick.residual_variance)
+            return {name: part[first:] * r.factors**2 for name, part in parts.items()}
         values, vectors = np.linalg.eigh(seen.xx)
         solid = np.maximum(values, seen.noise_std)  # below the noise nothing is known of S
         inverse = vectors @ np.diag(1 / solid) @ vectors.T
@@ -119,34 +135,38 @@ class RegressionRelease:
         }
         return {name: part[first:] * r.factors**2 for name, part in parts.items()}
 
+    def _repr_html_(self) -> str:
+        r, told = self.released, self.privacy
+        promise = told.get("budget", {}) if told.get("guarantee") else "NOT A GUARANTEE (see privacy)"
+        return facts_html("Release of a regression", {
+            "features": ", ".join(self.names), "target": self.target, "samples": r.n,
+            "intercept": "yes" if r.intercept else "no", "rounds of sums": 1 + len(r.later),
+            "noise": f"standard deviation {r.noise_std:.4g} in a diagonal term of XX', columns standardised",
+            "differential privacy": promise if isinstance(promise, str) else _listed(promise),
+        })  # fmt: skip
+
     def save(self, path: str | Path) -> None:
         """Write the JSON file. It is as public as the release itself."""
         r = self.released
-        content = {
-            "format": FORMAT, "names": list(self.names), "target": self.target, "privacy": self.privacy,
+        write_json(path, self.FORMAT, {
+            "names": list(self.names), "target": self.target, "privacy": self.privacy,
             "n": r.n, "noise_std": r.noise_std, "noise_shape": r.shape, "intercept": r.intercept,
             "xx": r.sums.xx.tolist(), "xy": r.sums.xy.tolist(), "yy": r.sums.yy,
             "radius": r.ball.radius, "y_bound": r.ball.y, "weight": r.ball.weight,
             "centre": r.columns.centre.tolist(), "scale": r.columns.scale.tolist(), "doubt": r.columns.doubt.tolist(),
-            "second": None if r.second is None else _second_content(r.second), "tuning": self.tuning,
-        }  # fmt: skip
-        Path(path).write_text(json.dumps(content, indent=1) + "\n")
+            "later": [_later_content(each) for each in r.later], "tuning": self.tuning,
+        })  # fmt: skip
 
     @classmethod
     def load(cls, path: str | Path) -> RegressionRelease:
         """Read the JSON file, or say in one line what is wrong with it."""
-        try:
-            content: dict[str, Any] = json.loads(Path(path).read_text())
-            if content["format"] != FORMAT:
-                raise ValueError
-            return cls(_released(content), tuple(map(str, content["names"])), str(content["target"]),
-                       {**content["privacy"]}, {**content.get("tuning", {})})  # fmt: skip
-        except OSError as error:
-            raise InvalidInput(f"release must be readable, got {path}: {error.strerror}; check the path") from None
-        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
-            raise InvalidInput(
-                f"release must be a file written by `hubbub fit --release`, got {path}; fit it again"
-            ) from None
+        return read_json("release", path, dict.fromkeys((cls.FORMAT, cls.EARLIER), cls.of))
+
+    @classmethod
+    def of(cls, content: Content) -> RegressionRelease:
+        """From what a file holds; a ValueError, KeyError or TypeError where it is damaged."""
+        return cls(_released(content), tuple(map(str, content["names"])), str(content["target"]),
+                   {**content["privacy"]}, {**content.get("tuning", {})})  # fmt: skip
 
     def _positions(self, features: Sequence[str]) -> list[int]:
         if not _is_list(features):
@@ -156,6 +176,10 @@ class RegressionRelease:
             known = ", ".join(self.names)
             raise InvalidInput(f"features must be distinct names among {known}, got {', '.join(map(str, features))}")
         return [self.names.index(name) for name in features]
+
+
+def _listed(budget: object) -> str:
+    return ", ".join(f"{name} {value}" for name, value in budget.items()) if isinstance(budget, dict) else str(budget)
 
 
 def _is_list(value: object) -> bool:
@@ -222,28 +246,36 @@ def _released(content: dict[str, Any]) -> Released:
         raise ValueError
     if not np.allclose(sums.xx, sums.xx.T) or (columns.doubt < 0).any() or float(content["noise_std"]) < 0:
         raise ValueError
-    shape = _shape(content.get("noise_shape"))
-    second = None if content.get("second") is None else _second(content["second"], p)
-    released = Released(sums, int(content["n"]), float(content["noise_std"]), ball, columns, intercept, shape, second)
-    looks = [released]
-    if second is not None:
-        looks.append(replace(released, sums=second.sums, noise_std=second.noise_std, second=None))
+    shape = shape_of(content.get("noise_shape"))
+    later = tuple(_later(each, p) for each in _looks_of(content))
+    if len(later) > _MOST_LATER or any(not _same(each.turn, later[0].turn) for each in later):
+        raise ValueError
+    released = Released(sums, int(content["n"]), float(content["noise_std"]), ball, columns, intercept, shape, later)
+    looks = [released, *(replace(released, sums=each.sums, noise_std=each.noise_std, later=()) for each in later)]
     if not all(map(_sensible, looks)):
         raise ValueError
     return released
 
 
-def _second_content(second: SecondLook) -> dict[str, Any]:
+def _looks_of(content: Content) -> list[Content]:
+    """Of later rounds: files of before had one, or none."""
+    if content["format"] == RegressionRelease.EARLIER:
+        return [] if content.get("second") is None else [content["second"]]
+    found: list[Content] = content["later"]
+    return found
+
+
+def _later_content(later: LaterLook) -> dict[str, Any]:
     return {
-        "xx": second.sums.xx.tolist(), "xy": second.sums.xy.tolist(), "yy": second.sums.yy,
-        "noise_std": second.noise_std, "around": second.around.tolist(), "unit": second.unit,
-        "counts": second.counts.tolist(), "counts_noise": second.counts_noise,
-        "left_out": second.left_out, "left": second.left,
+        "xx": later.sums.xx.tolist(), "xy": later.sums.xy.tolist(), "yy": later.sums.yy,
+        "noise_std": later.noise_std, "around": later.around.tolist(), "unit": later.unit,
+        "counts": later.counts.tolist(), "counts_noise": later.counts_noise,
+        "left_out": later.left_out, "left": later.left, "turn": None if later.turn is None else later.turn.tolist(),
     }  # fmt: skip
 
 
-def _second(content: dict[str, Any], p: int) -> SecondLook:
-    """The last round's release, checked for shapes and signs; its sums' size is checked with the others."""
+def _later(content: dict[str, Any], p: int) -> LaterLook:
+    """A later round's release, checked for shapes and signs; its sums' size is checked with the others."""
     arrays = {name: np.array(content[name], float) for name in ("xx", "xy", "around", "counts")}
     shapes = {"xx": (p, p), "xy": (p,), "around": (p,), "counts": (len(EDGES) + 1,)}
     single = {name: float(content[name]) for name in ("yy", "noise_std", "unit", "counts_noise")}
@@ -258,13 +290,31 @@ def _second(content: dict[str, Any], p: int) -> SecondLook:
     left_out, left = float(content.get("left_out", 0.0)), content.get("left")
     if not 0 <= left_out <= 1e6 or not (left is None or 0.01 <= float(left) <= 1):
         raise ValueError
-    return SecondLook(
+    return LaterLook(
         Gram(arrays["xx"], arrays["xy"], single["yy"]), single["noise_std"], arrays["around"], single["unit"],
         arrays["counts"], single["counts_noise"], left_out, None if left is None else float(left),
+        _turn(content.get("turn"), p),
     )  # fmt: skip
 
 
-def _shape(value: object) -> float | None:
+def _turn(value: object, p: int) -> Floats | None:
+    """Of the rows: symmetric, and far from singular. None in files of versions that turned none."""
+    if value is None:
+        return None
+    turn = np.array(value, float)
+    if turn.shape != (p, p) or not np.isfinite(turn).all() or not np.allclose(turn, turn.T):
+        raise ValueError
+    stretch = np.linalg.eigvalsh(turn)
+    if stretch[0] < 1e-4 or stretch[-1] > 1e4:
+        raise ValueError
+    return turn
+
+
+def _same(one: Floats | None, other: Floats | None) -> bool:
+    return one is other if one is None or other is None else bool(np.array_equal(one, other))
+
+
+def shape_of(value: object) -> float | None:
     """Of the noise: none in files of a version that knew normal noise only."""
     if value is None:
         return None

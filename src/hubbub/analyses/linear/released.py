@@ -10,21 +10,23 @@ from functools import cached_property
 import numpy as np
 
 from hubbub.analyses.linear.columns import Columns
+from hubbub.analyses.linear.evidence import Evidence, Look
 from hubbub.analyses.linear.residuals import ResidualShape
 from hubbub.analyses.linear.tuning import TUNING
+from hubbub.analyses.linear.turned import Pooled, Uneven, left_turn, pool, straight, turned
 from hubbub.arrays import Floats
 from hubbub.statistics import Ball, Gram
 
 
 @dataclass(frozen=True)
-class SecondLook:
-    """What the last round released: the same sums with residuals in place of the target, and how far residuals lie."""
+class LaterLook:
+    """What a later round released: the same sums with residuals in place of the target, and how far residuals lie."""
 
     sums: Gram
     """Of the rows with (y - u'around) / unit in place of y."""
     noise_std: float
     around: Floats
-    """The coefficients that the first sums gave, of standardised columns."""
+    """The coefficients that the sums before it gave, of standardised columns."""
     unit: float
     """The deviation that residuals were taken to have, in standard units of the target."""
     counts: Floats
@@ -34,68 +36,32 @@ class SecondLook:
     """Length of the coefficients of columns that were left out since (`restricted`): so much more noise."""
     left: float | None = None
     """What clipping left of a change of coefficients, where columns have been left out; otherwise the counts tell."""
+    turn: Floats | None = None
+    """A, where the sums are those of rows A u in place of u (`turned.py`): symmetric."""
 
-    def restricted(self, rows: Sequence[int], left: float) -> SecondLook:
+    @property
+    def straight(self) -> Gram:
+        """The sums in the units of u."""
+        return straight(self.sums, self.turn)
+
+    def restricted(self, rows: Sequence[int], left: float) -> LaterLook:
         """Around the coefficients of some columns alone, with what the others explained put back, noise and all."""
         rest = np.setdiff1d(np.arange(self.around.size), rows)
-        b, xx, xy = self.around[rest] * left / self.unit, self.sums.xx, self.sums.xy
+        whole = self.straight
+        b, xx, xy = self.around[rest] * left / self.unit, whole.xx, whole.xy
         back = xx[:, rest] @ b
-        assert self.sums.yy is not None
-        yy = float(self.sums.yy + (2 * xy[rest] + back[rest]) @ b)
+        assert whole.yy is not None
+        yy = float(whole.yy + (2 * xy[rest] + back[rest]) @ b)
+        sums, gone = Gram(xx[np.ix_(rows, rows)], (xy + back)[rows], yy), self.around[rest]
+        if self.turn is None:
+            turn, length = None, float(np.linalg.norm(gone))
+        else:  # noise that is put back is not independent of what is left: it counts as all along one axis
+            turn = left_turn(self.turn, np.asarray(rows))
+            sums = turned(sums, turn)
+            length = math.sqrt(2) * float(np.linalg.norm(np.linalg.inv(self.turn)[:, rest] @ gone))
         return replace(
-            self, sums=Gram(xx[np.ix_(rows, rows)], (xy + back)[rows], yy), around=self.around[rows], left=left,
-            left_out=math.hypot(self.left_out, float(np.linalg.norm(self.around[rest]))),
-        )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Look:
-    """What one round says of u'y: in standard units, with what clipping took away put back. Noise is its deviation."""
-
-    around: Floats
-    xy: Floats
-    """Sum of u (y - u'around)."""
-    xy_noise: float
-    square: float
-    """Sum of (y - u'around)^2."""
-    square_noise: float
-    """Infinite where another round says it better."""
-
-    def moved(self, to: Floats, xx: Floats) -> tuple[Floats, Floats]:
-        """The sums with residuals around other coefficients, for this XX' or for many."""
-        step = self.around - to
-        xy = self.xy + xx @ step
-        return xy, np.asarray(self.square + (xy + self.xy) @ step)
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """All looks at one data set together, around the coefficients of the last one."""
-
-    xx: Floats
-    noise_std: float
-    shape: float | None
-    looks: tuple[Look, ...]
-    blurred: bool = False
-    """True where it is taken for noisier than it is."""
-
-    @property
-    def around(self) -> Floats:
-        """Of the last look."""
-        return self.looks[-1].around
-
-    @property
-    def xy_noise(self) -> float:
-        """Of all looks weighted by how much they tell."""
-        return float(sum(look.xy_noise**-2.0 for look in self.looks) ** -0.5)
-
-    def together(self) -> tuple[Floats, float]:
-        """Sum of u (y - u'around), and of its square, with the noisy XX' taken as it is."""
-        moved = [look.moved(self.around, self.xx) for look in self.looks]
-        weights = np.array([look.xy_noise**-2.0 for look in self.looks]) * self.xy_noise**2
-        squares = np.array([look.square_noise**-2.0 for look in self.looks])
-        xy = np.asarray(sum(w * part for w, (part, _) in zip(weights, moved, strict=True)))
-        return xy, float(squares @ [float(square) for _, square in moved] / squares.sum())
+            self, sums=sums, around=self.around[rows], left=left, left_out=math.hypot(self.left_out, length), turn=turn
+        )
 
 
 @dataclass(frozen=True)
@@ -116,28 +82,46 @@ class Released:
     intercept: bool
     shape: float | None = None
     """Of the noise (`NoiseLaw.shape`): 1 for Laplace noise, more where it has more shares, None for normal noise."""
-    second: SecondLook | None = None
-    """Of the last round. None in releases of earlier versions, which had one round of sums."""
+    later: tuple[LaterLook, ...] = ()
+    """Of the rounds about residuals, one after the other. None in releases of versions that had one round of sums."""
 
     @cached_property
     def evidence(self) -> Evidence:
         """What the rounds of sums say together."""
-        zero, second = np.zeros(self.sums.xy.size), self.second
         growth = float(clipped_target(np.array(self.mean_square), self._y)[1])
-        first = self._look(self.sums, self.noise_std, zero, 1.0, self.left_by_clipping, growth)
-        if second is None:
-            return self._cautious(Evidence(self.sums.xx, self._noise(self.noise_std), self.shape, (first,)))
-        left = self.left_of_residuals
-        last = self._look(second.sums, second.noise_std, second.around, second.unit, left, 1 / left**2)
-        if second.left_out:
-            last = _louder(last, second.noise_std, second.left_out)
-        # squares of y are much larger than those of residuals, and so is their noise
-        looks = (replace(first, square_noise=math.inf), last)
-        one, other = self._noise(self.noise_std), self._noise(second.noise_std)
-        share = other**2 / (one**2 + other**2)
-        xx = share * self.sums.xx + (1 - share) * second.sums.xx
-        shape = mixed_shape(self.shape, share, one, other)
-        return self._cautious(Evidence(xx, one * math.sqrt(share), shape, looks))
+        nowhere = np.zeros(self.sums.xy.size)
+        looks = [self._look(self.sums, self.noise_std, nowhere, 1.0, self.left_by_clipping, growth)]
+        if self.later:  # squares of y are much larger than those of residuals, and so is their noise
+            looks[0] = replace(looks[0], square_noise=math.inf)
+        for later in self.later:
+            left = self.left_of_residuals(later)
+            look = self._look(later.straight, later.noise_std, later.around, later.unit, left, 1 / left**2)
+            looks.append(_louder(look, later.noise_std, later.left_out) if later.left_out else look)
+        if self._pooled is not None:
+            return self._cautious(self._unlike(self._pooled, looks))
+        noise = np.array([self._noise(each) for each in (self.noise_std, *(later.noise_std for later in self.later))])
+        weights = noise**-2.0 / np.sum(noise**-2.0)
+        xx = np.tensordot(weights, [self.sums.xx, *(later.sums.xx for later in self.later)], axes=1)
+        together = float(np.sum(noise**-2.0) ** -0.5)
+        return self._cautious(Evidence(xx, together, mixed_shape(self.shape, weights * noise), tuple(looks)))
+
+    @cached_property
+    def _pooled(self) -> Pooled | None:
+        """XX' of all looks, where the later ones are at turned rows."""
+        if not self.later or self.later[0].turn is None:
+            return None
+        others, noises = [each.straight.xx for each in self.later], [self._noise(each.noise_std) for each in self.later]
+        return pool(self.sums.xx, self._noise(self.noise_std), self.later[0].turn, others, noises)
+
+    def _unlike(self, together: Pooled, looks: list[Look]) -> Evidence:
+        """What looks at turned rows say beside the first one, whose S may be another: so its S beta may be, too."""
+        apart = together.more * float(np.linalg.norm(looks[-1].around)) / math.sqrt(2)
+        looks[0] = replace(looks[0], xy_noise=math.hypot(looks[0].xy_noise, apart))
+        axes = together.axes
+        xy = np.array([look.xy_noise / (axes.stretch if row else np.ones(len(axes.stretch)))
+                       for row, look in enumerate(looks)])  # fmt: skip
+        size = float(np.median(np.diagonal(together.noise)))
+        return Evidence(together.xx, size, None, tuple(looks), uneven=Uneven(axes, together.noise, xy))
 
     def _noise(self, noise: float) -> float:
         """Not less than what keeps the sums from being known exactly, which no sampler could move in."""
@@ -159,7 +143,8 @@ class Released:
             replace(look, xy_noise=look.xy_noise * factor, square_noise=look.square_noise * factor)
             for look in found.looks
         )
-        return replace(found, noise_std=least, looks=looks, blurred=True)
+        uneven = None if found.uneven is None else found.uneven.louder(factor)
+        return replace(found, noise_std=least, looks=looks, blurred=True, uneven=uneven)
 
     def _look(self, sums: Gram, noise: float, around: Floats, unit: float, left: float, growth: float) -> Look:
         assert sums.yy is not None
@@ -170,26 +155,26 @@ class Released:
         )  # fmt: skip
 
     @cached_property
-    def residuals(self) -> ResidualShape | None:
-        """The law of the residuals around the first coefficients, in the second look's unit; None where none tells."""
-        second = self.second
-        if second is None or second.left_out:
-            return None
-        return ResidualShape(second.counts, self.n, second.counts_noise)
+    def residuals(self) -> tuple[ResidualShape, ...]:
+        """The law of the residuals in each later look, in its unit; none where columns have been left out since.
 
-    @property
-    def left_of_residuals(self) -> float:
+        All count the same rows, and so do not err apart: each counts as one of so many.
+        """
+        if any(later.left_out for later in self.later):
+            return ()
+        return tuple(ResidualShape(each.counts, self.n, each.counts_noise, len(self.later)) for each in self.later)
+
+    def left_of_residuals(self, later: LaterLook) -> float:
         """What clipping residuals left of a change of coefficients: the share of residuals that are not clipped.
 
         Whatever the residuals' law, it is the derivative of a clipped residual's mean by its shift.
         """
-        assert self.second is not None
-        if self.second.left is not None:
-            return self.second.left
-        assert self.residuals is not None
-        mean = (self.sums.xx + self.second.sums.xx) / 2
+        if later.left is not None:
+            return later.left
+        mean = (self.sums.xx + later.sums.xx) / 2 if self._pooled is None else self._pooled.xx
         shortened = math.sqrt(float(np.clip(self.shortening(mean[None])[0], TUNING.least_shortening, 1.0)))
-        return max(self.residuals.within(self._y / shortened), TUNING.least_left)
+        counted = ResidualShape(later.counts, self.n, later.counts_noise)
+        return max(counted.within(self._y / shortened), TUNING.least_left)
 
     @property
     def _y(self) -> float:
@@ -237,18 +222,18 @@ class Released:
         return replace(
             self, sums=Gram(self.sums.xx[np.ix_(rows, rows)], self.sums.xy[rows], self.sums.yy), columns=columns,
             ball=replace(self.ball, features=len(rows)),
-            second=None if self.second is None else self.second.restricted(rows, self.left_of_residuals),
+            later=tuple(each.restricted(rows, self.left_of_residuals(each)) for each in self.later),
         )  # fmt: skip
 
     def unexplained(self, deviations: Floats, beta: Floats, S: Floats) -> Floats:
         """Residual variance of whole rows, in standard units, for draws of coefficients and of the counted deviation.
 
-        The counts are of residuals around the first coefficients, so what better ones explain beyond these is taken
-        away.
+        The counts are of residuals around the last look's coefficients, so what better ones explain beyond these is
+        taken away.
         """
-        assert self.second is not None
-        counted = (self.second.unit * deviations) ** 2
-        step = beta - self.second.around
+        last = self.later[-1]
+        counted = (last.unit * deviations) ** 2
+        step = beta - last.around
         shortened = np.clip(self.shortening(S), TUNING.least_shortening, 1.0) * self.n
         explained = np.einsum("ci,cij,cj->c", step, S, step) / shortened
         return np.asarray(np.maximum(counted - explained, TUNING.least_unexplained * counted))
@@ -269,12 +254,11 @@ def _louder(look: Look, noise: float, length: float) -> Look:
     return replace(look, xy_noise=math.hypot(look.xy_noise, noise * length / math.sqrt(2)), square_noise=square)
 
 
-def mixed_shape(shape: float | None, share: float, one: float, other: float) -> float | None:
-    """Of a weighted mean of two noises of one shape: that of the same kurtosis. Normal noise has none."""
+def mixed_shape(shape: float | None, deviations: Floats) -> float | None:
+    """Of a sum of noises of one shape with these deviations: that of the same kurtosis. Normal noise has none."""
     if shape is None:
         return None
-    a, b = (share * one) ** 2, ((1 - share) * other) ** 2
-    return shape * (a + b) ** 2 / (a**2 + b**2)
+    return float(shape * np.sum(deviations**2) ** 2 / np.sum(deviations**4))
 
 
 def clipped_target(second_moment: Floats, bound: float) -> tuple[Floats, Floats]:

@@ -20,6 +20,7 @@ EDGES = (0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0, 6.0)
 """Of the bins, in units of what the residuals' deviation is thought to be."""
 HALF_NORMAL = 1.6448536269514722  # deviations within which a normal residual lies with probability 0.9
 _STEP = 0.05
+_FAR, _FINE = 4.5, 0.0025  # of logarithms of deviations: beyond what any law's widths reach, and finer than counts tell
 _WIDTHS = np.exp(np.arange(-60, 61) * _STEP)
 
 
@@ -33,11 +34,19 @@ class ResidualShape:
     counts: Floats
     n: int
     noise_std: float
+    together: int = 1
+    """How many such counts of the same rows are used together: what they share counts once in all."""
 
     def log_likelihood(self, deviation: Floats) -> Floats:
         """Of the counts, for residuals of these deviations and any of the laws; up to a constant."""
-        each = self._log_likelihoods(residual_laws().at(np.ravel(deviation)))
-        return np.asarray(np.logaddexp.reduce(each, axis=0)).reshape(np.shape(deviation))
+        return np.interp(np.log(np.maximum(deviation, 1e-300)), *self._table)
+
+    @cached_property
+    def _table(self) -> tuple[Floats, Floats]:
+        """Logarithms of deviations, and the log likelihood there: samplers ask for it a million times."""
+        logs = np.arange(-_FAR, _FAR, _FINE)
+        each = self._log_likelihoods(residual_laws().at(np.exp(logs)))
+        return logs, np.asarray(np.logaddexp.reduce(each, axis=0))
 
     @property
     def deviation(self) -> float:
@@ -59,7 +68,8 @@ class ResidualShape:
 
     def _log_likelihoods(self, shares: Floats) -> Floats:
         """Of the counts, given the expected share of each bin (in the last axis)."""
-        variance = (self.noise_std / self.n) ** 2 + shares * (1 - shares) / self.n + TUNING.residual_shape**2
+        shared = shares * (1 - shares) / self.n + TUNING.residual_shape**2
+        variance = (self.noise_std / self.n) ** 2 + self.together * shared
         gap = self.counts / self.n - shares
         return np.asarray(-0.5 * np.sum(gap**2 / variance + np.log(variance), axis=-1))
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from hubbub.analyses.linear import unevenly
 from hubbub.analyses.linear.released import Released
 from hubbub.analyses.linear.tuning import TUNING
 from hubbub.analyses.posterior import NormalPosterior
@@ -46,12 +47,16 @@ def shrunk_covariance(xx: Floats, noise_std: float, n: int) -> tuple[Floats, flo
 def shrinkage_posterior(released: Released) -> ShrinkagePosterior:
     """Posterior of beta ~ N(0, t I) from X'y = S beta + X'e + E (beta - b) + noise, mixed over the prior variance t.
 
-    b are the coefficients that the last round was around, 0 where there was one round only: the error E of S meets
-    only what they lack. In the eigenbasis of the shrunken S each term of X'y is normal with variance
+    b are the coefficients that the last round was around, 0 where there was one round of sums only: the error E of S
+    meets only what they lack. In the eigenbasis of the shrunken S each term of X'y is normal with variance
     V^2 t + v V + s(t): signal, residuals, and noise s(t) = noise of X'y + (noise left in S) * |beta - b|^2. The
     evidence weighs the values of t.
     """
     found, n = released.evidence, released.n
+    if found.uneven is not None:
+        before = shrinkage_posterior(_before(released)).coefficients.covariance
+        unlike = unevenly.posterior(found, n, released.intercept, released.mean_square, before, PRIOR_WIDTHS)
+        return ShrinkagePosterior(NormalPosterior(unlike.mean, unlike.covariance), unlike.residual)
     xy, square = found.together()
     S, left = shrunk_covariance(found.xx, found.noise_std, n)
     d = len(S)
@@ -85,10 +90,15 @@ def shrinkage_posterior(released: Released) -> ShrinkagePosterior:
 
 
 def _lacking(released: Released) -> float:
-    """Expected squared length of what the coefficients of the first sums lack, by their own posterior."""
-    if released.second is None:
+    """Expected squared length of what the last round's coefficients still lacked, by their own posterior."""
+    if not released.later:
         return float("inf")
-    return float(np.trace(shrinkage_posterior(replace(released, second=None)).coefficients.covariance))
+    return float(np.trace(shrinkage_posterior(_before(released)).coefficients.covariance))
+
+
+def _before(released: Released) -> Released:
+    """As it was before the last round."""
+    return replace(released, later=released.later[:-1])
 
 
 def in_original_units(posterior: ShrinkagePosterior, released: Released) -> ShrinkagePosterior:
@@ -110,6 +120,7 @@ def in_original_units(posterior: ShrinkagePosterior, released: Released) -> Shri
     xx = released.evidence.xx
     left = float(np.clip(released.shortening(xx[None])[0], TUNING.least_shortening, 1.0))
     residual = posterior.residual_variance / left
-    if (law := released.residuals) is not None:
-        residual = float(released.unexplained(np.array([law.deviation]), beta.mean[None], xx[None])[0])
+    if released.residuals:
+        counted = np.array([released.residuals[-1].deviation])
+        residual = float(released.unexplained(counted, beta.mean[None], xx[None])[0])
     return ShrinkagePosterior(NormalPosterior(mean, covariance), residual * float(scale[-1]) ** 2)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, TypeVar
 
-VERSION = 3
+VERSION = 5
 """Of the numbers below: raised with every change of any of them."""
 
 COVERAGE = "hubbub experiment coverage"
@@ -46,11 +46,8 @@ class Tuning:
     columns_share: float = by_hand(
         0.1, "part of the squared signal for the first round",
         "a tenth leaves the sums 95 % of their signal (decision 7)", FIGURES)
-    pilot_share: float = chosen(
-        0.3, "part of the rest for the first round of sums, which tells the second where to look",
-        "0.2, 0.3 and 0.4 were alike (decision 25)", REAL)
     counts_share: float = chosen(
-        0.05, "part of the last round for counts of residuals", "0.1 was no better (decision 25)", REAL)
+        0.05, "part of each later round for counts of residuals", "0.1 was no better (decision 25)", REAL)
     spread_columns_share: float = by_hand(
         0.18, "the same where rows have a bounded length", "that round is to find means as well", FIGURES)
     spread_share: float = by_hand(
@@ -113,6 +110,14 @@ class Tuning:
         0.35, "least share of residuals taken to be not clipped", "what divides by it must not explode", REAL)
     least_shortening: float = by_hand(
         0.02, "least mean squared factor by which rows are taken to be shortened", "the same", REAL)
+
+    # turning the rows of later rounds
+    most_turned: int = by_hand(
+        128, "columns beyond which rows are not turned",
+        "the description of a round holds a matrix of so many rows and columns, and an answer is at most 1 MB", SPEED)
+    least_turned_length: float = by_hand(
+        0.1, "least mean squared length that turned rows are given, of that of standard ones",
+        "noise must not make them next to nothing", REAL)
 
     # reading the width of residuals off their counts
     residual_doubt: float = by_hand(

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import lru_cache
 
 from hubbub.arrays import Words
 from hubbub.privacy.mechanisms.nearly_normal import NearlyNormalMechanism, NearlyNormalNoise
@@ -48,13 +48,14 @@ class DiscreteGaussianNoise(NearlyNormalNoise):
         """Of 8 steps."""
         return LEAST**2
 
-    @cached_property
-    def _cells(self) -> Cells:
-        return Cells(DiscreteGaussianLaw(self.amount))
-
     def draw(self, words: Words, randomness: Randomness) -> None:
         """A discrete Gaussian for each word."""
-        self._cells.add(words, randomness)
+        _cells(self.amount).add(words, randomness)
+
+
+@lru_cache(maxsize=16)  # simulations settle the same round again and again
+def _cells(deviation: int) -> Cells:
+    return Cells(DiscreteGaussianLaw(deviation))
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import lru_cache
 
 import numpy as np
 
@@ -46,16 +46,17 @@ class SkellamNoise(NearlyNormalNoise):
         """So that all coordinates together are as close to normal as the mechanism says."""
         return max(2 * LEAST, PER_COORDINATE * statistic.dimension / (self.population.shares * self.mechanism.ratio))
 
-    @cached_property
-    def _cells(self) -> Cells:
-        return Cells(PoissonLaw(self.amount))
-
     def draw(self, words: Words, randomness: Randomness) -> None:
         """One count is added, and one taken away; their means cancel."""
-        self._cells.add(words, randomness)
-        np.negative(words, out=words)
-        self._cells.add(words, randomness)
-        np.negative(words, out=words)
+        cells = _cells(self.amount)
+        for _ in range(2):
+            cells.add(words, randomness)
+            np.negative(words, out=words)
+
+
+@lru_cache(maxsize=16)  # simulations settle the same round again and again
+def _cells(mean: int) -> Cells:
+    return Cells(PoissonLaw(mean))
 
 
 @dataclass(frozen=True)

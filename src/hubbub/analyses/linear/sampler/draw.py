@@ -23,6 +23,10 @@ class Draw:
     S: Floats
     log_weight: Floats
     """What makes up for the stand-in law of the squares."""
+    mean: Floats
+    """Of beta, had the exact sums of this draw been released."""
+    covariance: Floats
+    """Of beta, had they been."""
 
     def taken(self, rows: NDArray[np.intp]) -> Draw:
         """The draws of these rows."""
@@ -34,7 +38,7 @@ class Draw:
         return cls(*(np.concatenate(part) for part in zip(*(each._parts() for each in draws), strict=True)))
 
     def _parts(self) -> tuple[Floats, ...]:
-        return self.beta, self.residual_variance, self.S, self.log_weight
+        return self.beta, self.residual_variance, self.S, self.log_weight, self.mean, self.covariance
 
 
 def draw(rng: np.random.Generator, state: State, target: Target) -> Draw:
@@ -49,10 +53,10 @@ def draw(rng: np.random.Generator, state: State, target: Target) -> Draw:
     along = np.einsum("cij,kci->kcj", sums.axes, drawn)
     center = np.sum(along**2 / sums.values, axis=-1) + target.dof * s2
     width = 2 * target.dof * s2**2 + target.square_noise * state.variances.yy
-    if target.law is None:
-        log = -0.5 * np.log(width) - 0.5 * (parts.square - center) ** 2 / width - parts.of_square
+    if target.counted:
+        log = target.log_counts(sums.S, drawn, center) - parts.of_square
     else:
-        log = target.log_counts(sums.S, center) - parts.of_square
+        log = -0.5 * np.log(width) - 0.5 * (parts.square - center) ** 2 / width - parts.of_square
     reached = np.cumsum(np.exp(log - log.max(axis=0)), axis=0)
     kept = np.minimum((reached < rng.uniform(size=state.walkers) * reached[-1]).sum(axis=0), tries - 1)
     q = drawn[kept, rows]
@@ -62,10 +66,13 @@ def draw(rng: np.random.Generator, state: State, target: Target) -> Draw:
     precision = target.eye + back @ sums.S @ root / s2[:, None, None]
     gap = back @ (q - sums.S @ target.mean)[..., None] / s2[:, None, None]
     normal = rng.standard_normal((*q.shape, 1))
-    turned = np.linalg.solve(np.swapaxes(np.linalg.cholesky(precision), -1, -2), normal)
-    gamma = target.mean + (root @ (np.linalg.solve(precision, gap) + turned))[..., 0]
+    upper = np.swapaxes(np.linalg.cholesky(precision), -1, -2)
+    turned = np.linalg.solve(upper, normal)
+    middle = np.linalg.solve(precision, gap)
+    gamma = target.mean + (root @ (middle + turned))[..., 0]
     weight = np.log(reached[-1] / tries) + log.max(axis=0)
-    return Draw(target.around + gamma, s2, sums.S, weight)
+    mean = target.around + target.mean + (root @ middle)[..., 0]
+    return Draw(target.around + gamma, s2, sums.S, weight, mean, root @ np.linalg.solve(precision, back))
 
 
 def draw_q(rng: np.random.Generator, parts: Parts) -> Floats:

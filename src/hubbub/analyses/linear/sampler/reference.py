@@ -38,8 +38,8 @@ class Reference(NamedTuple):
 
 def reference(target: Target, level: Floats, spread: Floats) -> Reference:
     """For each walker, given the level of S and the deviation of log S."""
-    noise = target.noise
-    a = _modes(target.values, noise, level[:, None], spread[:, None])
+    noise = target.terms_noise  # one for all, or one for each term
+    a = _modes(target.values, noise if np.ndim(noise) == 0 else np.diagonal(noise), level[:, None], spread[:, None])
     size = np.exp(a)
     apart = a[:, :, None] - a[:, None, :]
     near = np.abs(apart) < 1e-6
@@ -48,7 +48,7 @@ def reference(target: Target, level: Floats, spread: Floats) -> Reference:
     return Reference(a, 1 / np.sqrt(1 / spread[:, None, None] ** 2 + (slope / noise) ** 2))
 
 
-def _modes(values: Floats, noise: float, level: Floats, spread: Floats) -> Floats:
+def _modes(values: Floats, noise: Floats | float, level: Floats, spread: Floats) -> Floats:
     """The likeliest logarithm of each eigenvalue: (a - level)^2/spread^2 + (e^a - value)^2/noise^2 at its least."""
     a = np.maximum(np.log(np.maximum(values, 0.3 * noise)), level - 3 * spread)
     for _ in range(_STEPS):

@@ -11,13 +11,17 @@ from numpy.typing import NDArray
 from hubbub.analyses.linear.released import Released
 from hubbub.analyses.linear.sampler.state import Sums, Variances
 from hubbub.analyses.linear.tuning import TUNING
+from hubbub.analyses.linear.turned import Uneven
 from hubbub.arrays import Floats
 from hubbub.release import NEARLY_NORMAL
 
 
 @dataclass(frozen=True)
 class Prior:
-    """beta_j ~ N(mean_j, scale_j^2) in the units of the data; without a scale it is learned (R2 uniform)."""
+    """beta_j ~ N(mean_j, scale_j^2) in the units of the data.
+
+    Without a scale it is learned: R2 has a beta law, both of whose shapes are `explained_shape`.
+    """
 
     scale: Floats | None = None
     mean: Floats | None = None
@@ -53,6 +57,10 @@ class Parts:
         return Parts(*(np.where(taken.reshape(-1, *[1] * (a.ndim - 1)), a, b) for a, b in pairs))
 
 
+_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(5)
+_LOG_WEIGHTS = np.log(_WEIGHTS / _WEIGHTS.sum())
+
+
 class Target:
     """The posterior with beta and q integrated out. Arrays of states have the walkers first.
 
@@ -66,10 +74,16 @@ class Target:
         self.S, self.noise, self.looks, self.around = seen.xx, seen.noise_std, seen.looks, seen.around
         self.values, self.axes = np.linalg.eigh(self.S)
         # counts tell more of residuals than their squares do, but are not to be blurred
-        self.law, self._shortening = None if seen.blurred else released.residuals, released.shortening
-        self._unit = 1.0 if released.second is None else released.second.unit
+        laws, self._shortening = () if seen.blurred else released.residuals, released.shortening
+        self.counted = [(law, each.around, each.unit) for law, each in zip(laws, released.later, strict=False)]
         precisions = np.array([look.xy_noise**-2.0 for look in self.looks])
         self.q_noise, self.q_weights = 1 / precisions.sum(), precisions / precisions.sum()
+        self.uneven = seen.uneven
+        self.terms_noise: Floats | float = self.noise
+        if self.uneven is not None:
+            along = self.uneven.axes.along
+            self.q_covariance = (along * self.uneven.xy_together**2) @ along.T
+            self.terms_noise = self._noise_along_axes(self.uneven)
         squares = np.array([look.square_noise**-2.0 for look in self.looks])
         self.square_noise, self.square_weights = 1 / squares.sum(), squares / squares.sum()
         # the variances above are means of gamma laws of this shape; fixed without one, or where it makes no difference
@@ -92,6 +106,17 @@ class Target:
         self.mean = mean - self.around
         self.dof = max(self.n - self.p, 1)
         self.explained_shape = TUNING.explained_shape
+
+    def _noise_along_axes(self, uneven: Uneven) -> Floats:
+        """(p, p): of the terms of the noisy S in its own axes, each as if all others were known.
+
+        That of a term (i, j) is held against a change of S along those two axes, whichever way the turn's axes lie.
+        """
+        along = uneven.axes.along.T @ self.axes
+        square, precision = along**2, uneven.xx**-2.0
+        crossed = np.einsum("ai,aj,ab,bi,bj->ij", along, along, precision, along, along, optimize=True)
+        both = square.T @ precision @ square + crossed
+        return np.asarray((both / (1 + self.eye)) ** -0.5)
 
     def sums(self, log_S: Floats) -> Sums:
         """The sums with these logarithms."""
@@ -130,17 +155,17 @@ class Target:
         q, apart = self._seen(S)
         F = T @ S + s2[:, None, None] * self.eye  # S^-1 times the covariance of q
         covariance_of_q = S @ F
-        A = covariance_of_q + self.q_noise * variances.q[:, :, None] * self.eye
+        A = covariance_of_q + self._q_noise(variances)
         A = (A + np.swapaxes(A, -1, -2)) / 2
-        inverse = np.linalg.inv(A)
+        inverse = np.asarray(np.linalg.inv(A), dtype=np.float64)
         log_det = np.log(np.diagonal(np.linalg.cholesky(A), axis1=-2, axis2=-1)).sum(axis=-1)
         expected = S @ self.mean
         gap = q - expected
         a = np.einsum("cij,cj->ci", inverse, gap)
         mean = expected + np.einsum("cij,cj->ci", covariance_of_q, a)
         solved = self.mean + np.einsum("cij,cj->ci", F, a)  # S^-1 mean
-        covariance = self.q_noise * covariance_of_q @ inverse * variances.q[:, None, :]
-        turned = self.q_noise * F @ inverse * variances.q[:, None, :]  # S^-1 covariance
+        covariance = self._before_q_noise(covariance_of_q, inverse, variances)
+        turned = self._before_q_noise(F, inverse, variances)  # S^-1 covariance
         center = np.sum(mean * solved, axis=-1) + np.trace(turned, axis1=-2, axis2=-1) + self.dof * s2
         noise = self.square_noise * variances.yy
         width = (
@@ -150,9 +175,24 @@ class Target:
             + noise
         )
         square = self._square(S, mean)
-        of_square = log_stand_in(square - center, width) if self.law is None else self.log_counts(S, center)
+        if self.counted:
+            of_square = self._log_mean_counts(S, mean, center, solved, covariance, turned)
+        else:
+            of_square = log_stand_in(square - center, width)
         log = apart - log_det - 0.5 * np.sum(gap * a, axis=-1) + of_square
         return Parts(log, of_square, q, mean, covariance, s2, T, square, square - center, width)
+
+    def _q_noise(self, variances: Variances) -> Floats:
+        """Its covariance."""
+        if self.uneven is None:
+            return np.asarray(self.q_noise * variances.q[:, :, None] * self.eye)
+        return self.q_covariance
+
+    def _before_q_noise(self, left: Floats, inverse: Floats, variances: Variances) -> Floats:
+        """A product of three matrices, that covariance last."""
+        if self.uneven is None:
+            return np.asarray(self.q_noise * left @ inverse * variances.q[:, None, :])
+        return np.asarray(left @ inverse @ self.q_covariance)
 
     def _seen(self, S: Floats) -> tuple[Floats, Floats]:
         """The noisy q around the last look's coefficients, of all looks together; and how likely they are to differ so.
@@ -161,6 +201,10 @@ class Target:
         for normal whatever its law: the variances are those of the noise of all looks together.
         """
         looks = [look.xy + S @ (look.around - self.around) for look in self.looks]
+        if self.uneven is not None:
+            together = self.uneven.pooled(looks)
+            gaps = (np.stack(looks) - together) @ self.uneven.axes.along / self.uneven.xy[:, None]
+            return together, np.asarray(-0.5 * np.sum(gaps**2, axis=(0, -1)))
         together = np.sum([w * q for w, q in zip(self.q_weights, looks, strict=True)], axis=0)
         apart = np.zeros(len(S))
         for weight, q in zip(self.q_weights, looks, strict=True):
@@ -177,11 +221,30 @@ class Target:
                 total += weight * (look.square - 2 * q @ step - np.einsum("i,cij,j->c", step, S, step))
         return total
 
-    def log_counts(self, S: Floats, squares: Floats) -> Floats:
-        """Of the counts of residuals around the last look's coefficients, whose squares add up to this."""
-        assert self.law is not None
-        whole = squares / (self.n * np.clip(self._shortening(S), TUNING.least_shortening, 1.0))
-        return self.law.log_likelihood(np.sqrt(whole) / self._unit)
+    def log_counts(self, S: Floats, q: Floats, squares: Floats) -> Floats:
+        """Of the counts of residuals in all looks, where those around the last look's coefficients have these sums."""
+        rows, found = self.n * np.clip(self._shortening(S), TUNING.least_shortening, 1.0), np.zeros(squares.shape)
+        for law, around, unit in self.counted:
+            step = self.around - around
+            moved = squares + 2 * q @ step + np.einsum("i,cij,j->c", step, S, step)
+            found += law.log_likelihood(np.sqrt(np.maximum(moved, 0.0) / rows) / unit)
+        return found
+
+    def _log_mean_counts(
+        self, S: Floats, mean: Floats, center: Floats, solved: Floats, covariance: Floats, turned: Floats
+    ) -> Floats:
+        """Of the counts, averaged over what q may be: all looks' squares of residuals move with it together."""
+        rows = self.n * np.clip(self._shortening(S), TUNING.least_shortening, 1.0)
+        found = np.repeat(_LOG_WEIGHTS[:, None], len(S), axis=1)
+        trace = 2 * np.sum(turned * np.swapaxes(turned, -1, -2), axis=(-1, -2))
+        for law, around, unit in self.counted:
+            step = self.around - around
+            moved = np.maximum(center + 2 * mean @ step + np.einsum("i,cij,j->c", step, S, step), 1e-300)
+            slope = solved + step
+            spread = np.log1p((trace + 4 * np.einsum("ci,cij,cj->c", slope, covariance, slope)) / moved**2)
+            squares = moved * np.exp(_NODES[:, None] * np.sqrt(np.maximum(spread, 0.0)) - spread / 2)
+            found += law.log_likelihood(np.sqrt(squares / rows) / unit)
+        return np.asarray(np.logaddexp.reduce(found, axis=0))
 
     def log_likelihood(self, sums: Sums, hyper: Floats, model: NDArray[np.intp], variances: Variances) -> Floats:
         """Of the noisy q and squares; minus infinity where S is not possible."""
@@ -209,6 +272,9 @@ class Target:
 
     def log_density(self, S: Floats, variances: Variances) -> Floats:
         """Of the noisy S: an off-diagonal term has half the variance of a diagonal one, and is summed twice."""
+        if self.uneven is not None:
+            along = self.uneven.axes.along
+            return np.asarray(-0.5 * np.sum((along.T @ (self.S - S) @ along / self.uneven.xx) ** 2, axis=(-1, -2)))
         return np.asarray(-0.5 * np.sum((self.S - S) ** 2 / variances.S, axis=(-1, -2)) / self.noise**2)
 
     def log_diagonal(self, S: Floats, level: Floats) -> Floats:

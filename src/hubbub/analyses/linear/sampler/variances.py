@@ -60,7 +60,7 @@ def _of_square(rng: np.random.Generator, target: Target, yy: Floats, parts: Part
     """Of y'y, with the logarithm of its stand-in law. That has so heavy tails that it hardly tells variances apart:
     so they are proposed from their prior, which it mostly agrees with."""
     assert target.shape is not None
-    if target.law is not None:
+    if target.counted:
         return yy, parts.of_square
     proposed = np.maximum(rng.gamma(target.shape, 1 / target.shape, yy.shape), _LEAST)
     there = log_stand_in(parts.gap, parts.width + target.square_noise * (proposed - yy))
