@@ -166,8 +166,15 @@ def ledger_without_a_lock(patch: Patch) -> None:
             waited.add(os.getpid())
             both.wait(timeout=60)
 
-    read, both, waited = Ledger._read, multiprocessing.get_context("fork").Barrier(2), {os.getpid()}
+    def write_in_turn(self: Ledger, entries: Any) -> None:
+        """Otherwise both may write the same draft, and one of them fails, which is no fault of the lock's."""
+        with turn:
+            write(self, entries)
+
+    fork = multiprocessing.get_context("fork")
+    read, write, both, turn, waited = Ledger._read, Ledger._write, fork.Barrier(2), fork.Lock(), {os.getpid()}
     patch.setattr(Ledger, "_read", read_together)
+    patch.setattr(Ledger, "_write", write_in_turn)
     patch.setattr(ledger_module, "_file_lock", lambda path: contextlib.nullcontext())
 
 

@@ -140,8 +140,8 @@ class GLMEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unty
 
         With rows X also `y` drawn for them (posterior_predictive), and with their y also log_likelihood and
         observed_data, for `az.plot_ppc` and `az.loo`. These are computed from the rows as they are: of private rows
-        they are outside the privacy guarantee, as their attributes say; with y a PrivacyLeakWarning says so, too. There two
-        classes are 0 and 1.
+        they are outside the privacy guarantee, as their attributes say; with y a PrivacyLeakWarning says so, too.
+        There two classes are 0 and 1.
         """
         return self._exported(X, y, seed)
 

@@ -150,8 +150,8 @@ COMMON = [
     "other releases from the same data: this report covers one fit; several compose, which a ledger keeps",
     "scores, chosen settings and preprocessing taken from the rows as they are (score, grid search, scaling, "
     "the refusal of rows that a method does not take, where it is given an array: numbers that are not finite, "
-    "outcomes that it does not know, exposures that are not above zero; and of labels of one kind only by a classifier that is "
-    "not told its classes: all of these look at rows)",
+    "outcomes that it does not know, exposures that are not above zero; and of labels of one kind only by a "
+    "classifier that is not told its classes: all of these look at rows)",
     "that a client took part, how many did, and how many samples they hold stays public",
     "the truth of what clients send: a client may lie about its own sample",
     "several samples of one person count as several samples: their losses add up (a unit of a whole client covers "
