@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import expm
+from scipy.stats import ortho_group
 
 from hubbub.analyses.linear.residuals import residual_laws
 from hubbub.analyses.linear.sampler.state import Sums
@@ -20,8 +20,8 @@ def symmetric(rng: np.random.Generator, p: int) -> Floats:
 def drawn_sums(rng: np.random.Generator, target: Target) -> tuple[Floats, float, float]:
     """S, its level and the deviation of log S from their prior, which the kernels imply (test_kernels has each of them):
 
-    the deviation of log S log-uniform, log S less its mean eigenvalue normal with it, the mean eigenvalue and the level
-    flat, times the normal densities of log S_jj around the level. These depend on the difference of the two flat
+    the deviation of log S's eigenvalues log-uniform, these independent and normal with it around their mean, the axes in
+    any direction, the mean eigenvalue and the level flat, times the normal densities of log S_jj around the level. These depend on the difference of the two flat
     numbers, which is drawn from them; what is left of them is the chance that a draw is kept. Where the trace is known,
     so is the mean eigenvalue.
     """
@@ -29,8 +29,9 @@ def drawn_sums(rng: np.random.Generator, target: Target) -> tuple[Floats, float,
     precision = target.doubt[:-1] ** -2.0
     while True:
         spread = np.exp(rng.uniform(*np.log(TUNING.spread)))
-        normal = spread * symmetric(rng, p)
-        S = expm(normal - np.trace(normal) / p * np.eye(p))
+        logs = spread * rng.standard_normal(p)
+        axes = ortho_group.rvs(p, random_state=rng) if p > 1 else np.eye(1)
+        S = (axes * np.exp(logs - logs.mean())) @ axes.T
         level = top + np.log(TUNING.least_level) * rng.uniform()
         if target.full:
             S *= target.most / np.trace(S)

@@ -14,8 +14,11 @@ import pytest
 
 from cli.test_study import failed, run
 from hubbub.analyses.saved import load_model
+from hubbub.cli.contribute import _staying
+from hubbub.errors import InvalidInput
 from hubbub.experiments.trials import TRIALS
 from hubbub.service.devnet import LocalComputes
+from hubbub.service.wire.web import Unreachable
 
 pytestmark = pytest.mark.slow
 
@@ -89,7 +92,7 @@ def test_a_study_of_many_rounds_is_followed(
         for party, token in read_tokens(tmp_path).items()
     ]  # fmt: skip
     for number in range(steps):
-        _wait_for_reports(capsys, live.urls, number)
+        _wait_for_reports(capsys, live.urls, number, followers)
         closed = run(capsys, "study", "close", study)
         assert (closed["round"], closed["n"], closed["next"] is None) == (number, 1200, number == steps - 1)
     for follower in followers:
@@ -111,7 +114,9 @@ def test_a_study_of_many_rounds_is_followed(
         assert result["coefficients"]["first"]["mean"] > 0.3 > -0.3 > result["coefficients"]["second"]["mean"]
 
 
-def _wait_for_reports(capsys: pytest.CaptureFixture[str], urls: tuple[str, ...], number: int) -> None:
+def _wait_for_reports(
+    capsys: pytest.CaptureFixture[str], urls: tuple[str, ...], number: int, followers: list[subprocess.Popen[str]]
+) -> None:
     """Until every Compute holds the reports of all parties for this round of the youngest study."""
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
@@ -119,4 +124,24 @@ def _wait_for_reports(capsys: pytest.CaptureFixture[str], urls: tuple[str, ...],
         if all(len(rounds) > number and rounds[number]["reports"] == len(PARTIES) for rounds in found):
             return
         time.sleep(0.1)
-    raise AssertionError(f"round {number} has not had all reports within two minutes")
+    for follower in followers:
+        follower.kill()
+    said = [follower.communicate()[1][-500:] for follower in followers]
+    raise AssertionError(f"round {number} has not had all reports within two minutes, got {found} and {said}")
+
+
+def test_who_follows_a_study_stays_while_a_compute_is_away(capsys: pytest.CaptureFixture[str]):
+    """Said once; and what is no outage ends it."""
+    answers: list[str | Exception] = [Unreachable("no answer"), Unreachable("no answer"), "round 2"]
+
+    def call() -> str:
+        found = answers.pop(0)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    assert _staying(call) == "round 2"
+    assert capsys.readouterr().err.count("waiting: no answer") == 1
+    answers.append(InvalidInput("not an outage"))
+    with pytest.raises(InvalidInput):
+        _staying(call)

@@ -52,7 +52,8 @@ def glm_groups(
         groups["posterior"]["dispersion"] = dispersion
     if X is not None:
         law, wide = law_of(posterior.family), dispersion[..., None]
-        eta = _predictors(chains[..., :-1], X) + offset
+        on_rows = chains[..., :-1] if posterior.linear.chains_on_rows is None else posterior.linear.chains_on_rows
+        eta = _predictors(on_rows, X) + offset
         groups |= _of_rows(law.drawn(rng, eta, wide), y, lambda given: law.log_likelihood(eta, given, wide))
     return groups
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import sys
 import time
 import warnings
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 from urllib.parse import quote
 
 from cyclopts import Parameter
@@ -19,6 +21,8 @@ from hubbub.cli.output import errors, print_json
 from hubbub.cli.study.access import signed_study, web_to
 from hubbub.cli.tokens import VARIABLE, ask_token, given_token
 from hubbub.errors import InvalidInput, OutOfDomainWarning
+
+Answer = TypeVar("Answer")
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -144,9 +148,9 @@ def run(options: ContributeOptions) -> None:
     done = [_send(client, record, rows)]
     rounds = _rounds_of(study) if follow else 1
     while follow and _answered(client, record) < rounds:
-        record = _after(client, record)
+        record = _staying(partial(_after, client, record))
         show("A further round of the study, which your yes covers:", leaves(client, record, rows))
-        done.append(_send(client, record, rows))
+        done.append(_staying(partial(_send, client, record, rows)))
     if options.json:
         print_json({"study": study.id, "client": name, "rounds": done})
 
@@ -236,6 +240,20 @@ def _send(client: Client, record: RoundRecord, rows: Floats) -> dict[str, object
         who += f" but {', '.join(lost)}, which the round can do without,"
     errors.print(f"round {record.number} ({record.label}): {who} has confirmed", markup=False, soft_wrap=True)
     return {"round": record.number, "label": record.label, "samples": samples}
+
+
+def _staying(call: Callable[[], Answer]) -> Answer:
+    """What the call gives, however long a Compute is away: who follows a study stays through that."""
+    from hubbub.service.wire.web import Unreachable
+
+    said = False
+    while True:
+        try:
+            return call()
+        except Unreachable as error:
+            if not said:
+                errors.print(f"waiting: {error} if this one is stopped", markup=False, soft_wrap=True)
+            said = True
 
 
 def _rounds_of(study: StudyRecord) -> int:

@@ -101,7 +101,7 @@ def test_an_earlier_score_is_moved_to_the_last_state_up_to_the_third_order(rng: 
     left = []
     for size in (1.0, 0.5, 0.25):
         steps, _, _ = logistic_steps(np.random.default_rng(3), 5000, [last + size * way, last])
-        first, second = looks(steps)
+        first, second = looks(steps)[0]
         moved = first.xy + steps[-1].information @ (first.around - second.around)
         left.append(np.linalg.norm(moved - second.xy))
     assert left[0] / left[1] > 6
@@ -116,11 +116,11 @@ def test_noise_of_the_information_is_counted_in_an_earlier_score():
             Step(at, rng.standard_normal(p), 1.0, 100 * np.eye(p) + 3 * symmetric(rng, p), 3.0, 1.0, 1.0, 1.0)
             for at in (np.full(p, 0.6), np.zeros(p))
         ]
-        found.append(looks(steps)[0].xy)
+        found.append(looks(steps)[0][0].xy)
     way = 1.2
     expected = 1 + (way**2 / 8) * (9 + 9)
     assert np.var(found) == pytest.approx(expected, rel=0.25)
-    assert looks(steps)[0].xy_noise ** 2 >= expected - 1e-9
+    assert looks(steps)[0][0].xy_noise ** 2 >= expected - 1e-9
 
 
 def test_the_closed_form_finds_the_maximum_of_the_likelihood_without_noise(rng: np.random.Generator):
@@ -155,7 +155,7 @@ def test_the_last_score_has_a_deviation_for_what_is_still_to_go(rng: np.random.G
     last = np.array([0.2, 0.5, -0.3])
     steps, u, y = logistic_steps(np.random.default_rng(3), 50_000, [np.zeros(3), last])
     truth = np.array([0.2, 0.8, -0.5])
-    near, seen = looks(steps)[-1], looks(steps, truth)[-1]
+    near, seen = looks(steps)[0][-1], looks(steps, truth)[0][-1]
     exact = u.T @ (y - 1 / (1 + np.exp(-u @ truth)))
     error = np.linalg.norm(steps[-1].score - steps[-1].information @ (truth - last) - exact) / np.sqrt(3)
     assert near.xy_noise < 1e-3

@@ -118,7 +118,7 @@ def test_the_summary_says_in_plain_words_what_is_left_out():
         assert (fitted.noise_ is None) == ("LEAVE OUT" in fitted.result_.note or "no noise" in fitted.result_.note)
         return fitted.result_.note
 
-    assert "nothing of what clipping has moved" in said(budget=Budget(30.0, 1e-5))
+    assert "NOT what clipping gradients has changed" in said(budget=Budget(30.0, 1e-5))
     assert "LEAVE OUT the privacy noise: it is counted for normal guides" in said(guide=models.own_guide)
     assert "LEAVE OUT the privacy noise: there are too few steps" in said(steps=5)
     assert "no noise was added" in said(noise_multiplier=0.0)

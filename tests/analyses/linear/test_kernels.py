@@ -20,7 +20,7 @@ from hubbub.analyses.linear.sampler.spread import move_spread
 from hubbub.analyses.linear.sampler.start import start
 from hubbub.analyses.linear.sampler.state import FIXED, Info, State, Sums, Variances
 from hubbub.analyses.linear.sampler.sums import move_sums
-from hubbub.analyses.linear.sampler.target import Prior, Target, without_level
+from hubbub.analyses.linear.sampler.target import Prior, Target, log_eigenvalues
 from hubbub.analyses.linear.sampler.together import move_level_and_sums, move_spread_and_sums
 from hubbub.analyses.linear.sampler.variances import move_variances
 from hubbub.analyses.linear.tuning import TUNING
@@ -175,7 +175,7 @@ def with_others(rng: np.random.Generator, law: Target, one: State) -> State:
 
 def features(state: State) -> Floats:
     """Of the first walker: all that a kernel may move, and how it goes together."""
-    width = np.sqrt(np.sum(without_level(state.log_S[:1]) ** 2))
+    width = np.sqrt(np.sum(log_eigenvalues(state.sums.taken(np.array([0]))) ** 2))
     S, (size, share, power) = state.S[0], state.hyper[0]
     level, spread, of_S = state.level[0], np.log(state.spread[0]), np.linalg.slogdet(S)[1] / 2
     loud = np.log([state.variances.S[0].flat[0], state.variances.q[0].flat[0], state.variances.yy[0]])

@@ -16,7 +16,7 @@ import numpy as np
 
 from hubbub.analyses.glm.dispersion import Dispersion, corrected, dispersion
 from hubbub.analyses.glm.families import FAMILIES, Family
-from hubbub.analyses.glm.look import Step, Stepped, estimate, looks, rounded, still_to_go, unattenuated
+from hubbub.analyses.glm.look import Step, estimate, rounded, stepped, still_to_go, turn_after, unattenuated
 from hubbub.analyses.glm.offset import Offset
 from hubbub.analyses.glm.result import GLMResult
 from hubbub.analyses.glm.tuning import TUNING
@@ -27,9 +27,9 @@ from hubbub.analyses.linear.regression import RegressionColumns, RegressionState
 from hubbub.arrays import Floats
 from hubbub.errors import InvalidInput, invalid
 from hubbub.protocols import Analysis, Budget, Description, Mechanism, Plan, Population, Release, RoundSpec
-from hubbub.statistics import Ball, ColumnHistogram, Gram, NewtonStep
+from hubbub.statistics import ColumnHistogram, NewtonStep
 from hubbub.statistics.log_link import Dispersed
-from hubbub.statistics.preparation import FAR, clip, constant, log, scale, shift
+from hubbub.statistics.preparation import FAR, clip, constant, log, scale, shift, turn
 from hubbub.statistics.responses import Logit, Probit, Response
 
 YES_NO = (Logit, Probit)
@@ -125,8 +125,10 @@ class GLM(RegressionColumns, Analysis[RegressionState, GLMResult]):
         spec = state.plan.specs[done]
         if done == 0:
             return spec
-        found = self._found(state)
-        return replace(spec, statistic=self._statistic(state, done), steps=self._steps(found))
+        steps, walk = self._steps(self._found(state)), self._walked(state, done)
+        turned = self._turn(state, walk, done)
+        statistic = self._statistic(state, walk, done, turned)
+        return replace(spec, statistic=statistic, steps=(*steps, *self._turning(turned)))
 
     def tell(self, state: RegressionState, release: Release) -> RegressionState:
         """With one more release."""
@@ -136,21 +138,18 @@ class GLM(RegressionColumns, Analysis[RegressionState, GLMResult]):
         """The steps as one noisy regression, from which any posterior is made."""
         found, last, walk = self._found(state), state.done[-1], self._walked(state, state.plan.count)
         steps = walk.steps[self._family.rough :]
-        p, d, end = len(self.features) + 1, len(self.features), steps[-1]
+        d, end = len(self.features), steps[-1]
         coefficients = np.array(walk.at)
-        seen, noticed = looks(steps, coefficients), (*self._at_bounds(state), *_not_there(steps, coefficients))
+        noticed = (*self._at_bounds(state), *_not_there(steps, coefficients))
         if self.family == "poisson" and end.overdispersed:
             noticed = (*noticed, OVERDISPERSED)
         doubt = np.maximum(np.append(found.doubt[:d], found.doubt[-1]), TUNING.doubt)
         # a linear predictor has no unit, and is counted from that of the unit of y and of the offset's middle
         middle = (0.0 if self.offset is None else -self.offset.middle) + math.log(self.unit)
         columns = Columns(np.append(found.centre[:d], middle), np.append(found.scale[:d], 1.0), doubt)
-        ball = Ball(math.sqrt(end.most), p, y=1.0)
-        stepped = Stepped(
-            Gram(end.information, end.score, 0.0), last.n, end.noise, ball, columns, True, last.noise.shape,
-            looks=seen, ratio=end.ratio, dispersion=walk.dispersion,
-        )  # fmt: skip
-        return GLMResult(stepped, self.family, self.features, self.target, state.report(), noticed, self.offset)
+        together = stepped(steps, coefficients, last.n, columns, last.noise.shape)
+        together = replace(together, dispersion=walk.dispersion)
+        return GLMResult(together, self.family, self.features, self.target, state.report(), noticed, self.offset)
 
     def describe(self) -> dict[str, Any]:
         """Names, bounds and family, for a study."""
@@ -236,10 +235,25 @@ class GLM(RegressionColumns, Analysis[RegressionState, GLMResult]):
         """A state with an intercept alone."""
         return (start, *(0.0 for _ in self.features))
 
-    def _statistic(self, state: RegressionState, number: int) -> NewtonStep:
+    def _statistic(self, state: RegressionState, walk: Walk, number: int, turned: Floats | None) -> NewtonStep:
         """Of the round of this number, which is 1 for the first step."""
-        walk = self._walked(state, number)
-        return self._step(number - 1, walk.at, walk.value, self._origin(state))
+        at = walk.at if turned is None else tuple(rounded(np.linalg.solve(turned, np.array(walk.at))).tolist())
+        return self._step(number - 1, at, walk.value, self._origin(state))
+
+    def _turn(self, state: RegressionState, walk: Walk, number: int) -> Floats | None:
+        """What rows are multiplied by in the round of this number: in the last one, where that pays."""
+        if number < state.plan.count - 1:
+            return None
+        before = state.done[number - 1]
+        return turn_after(walk.steps[-1], before.n, before.noise.shape)
+
+    def _turning(self, turned: Floats | None) -> tuple[dict[str, object], ...]:
+        """The step that does so; an offset stays as it is."""
+        if turned is None:
+            return ()
+        whole = np.eye(len(turned) + (self.offset is not None))
+        whole[: len(turned), : len(turned)] = turned
+        return (turn(whole),)
 
     def _step(self, number: int, at: tuple[float, ...], dispersion: float, origin: float) -> NewtonStep:
         """The statistic of the step of this number."""
@@ -263,8 +277,8 @@ class GLM(RegressionColumns, Analysis[RegressionState, GLMResult]):
         start = float(rounded(np.array([family.intercept_at(origin, *offsets)]))[0])
         walk, attenuation, steps = Walk(self._at(start)), family.attenuated(origin), list[Step]()
         for done in range(1, number):
-            n, statistic = state.done[done].n, self._step(done - 1, walk.at, walk.value, origin)
-            steps.append(Step.of(statistic, state.done[done]))
+            n, turned = state.done[done].n, self._turn(state, walk, done)
+            steps.append(Step.of(self._statistic(state, walk, done, turned), state.done[done], turned))
             told = steps if done <= family.rough else steps[family.rough :]
             found = unattenuated(estimate(told, n, family.intercept), steps[0], attenuation if done == 1 else 0.0)
             walk = Walk(tuple(found.tolist()), tuple(steps))

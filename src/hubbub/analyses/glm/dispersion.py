@@ -78,7 +78,7 @@ def dispersion(steps: Sequence[Step], found: Floats, n: int, offset: tuple[float
 def corrected(steps: Sequence[Step], found: Dispersion, offset: tuple[float, float]) -> list[Step]:
     """The steps with scores as they would be on average, had each been made with the dispersion that was found."""
     return [
-        replace(step, score=step.score - _shift(step, offset, np.array([found.value])) * step.information[:, 0])
+        replace(step, score=step.score - _shift(step, offset, np.array([found.value])) * step.by_constant)
         if isinstance(step.response, Dispersed) else step
         for step in steps
     ]  # fmt: skip
@@ -103,5 +103,5 @@ def _averaged(step: Step, offset: tuple[float, float], dispersions: Floats) -> t
 def _lacked(step: Step, found: Floats) -> float:
     """What the way from a step's coefficients to those found adds to the squared residuals, over the squared band."""
     assert isinstance(step.response, Dispersed)
-    on = found - step.at
+    on = step.away(found)
     return max(0.0, float(on @ step.information @ on)) / step.response.band**2

@@ -13,10 +13,11 @@ from hubbub.analyses.glm.families import FAMILIES, Family
 from hubbub.analyses.glm.laws import law_of
 from hubbub.analyses.glm.look import Stepped
 from hubbub.analyses.glm.target import KnownVariance
-from hubbub.analyses.linear.noise_aware import Prior
+from hubbub.analyses.linear.noise_aware import Prior, centre_of
 from hubbub.analyses.linear.sampler.chains import Effort, walks
 from hubbub.analyses.linear.sampler.diagnostics import Diagnostics, diagnose
 from hubbub.analyses.linear.sampler.noise_share import noise_share
+from hubbub.analyses.linear.sampler.on_rows import on_rows
 from hubbub.analyses.posterior import LinearPosterior
 from hubbub.arrays import Floats
 from hubbub.progress import watched
@@ -123,7 +124,7 @@ class GLMPosterior:
     def predictive(self, X: Floats, size: int = 1000, seed: int | None = None, offset: Floats | float = 0.0) -> Floats:
         """(size, n) draws of y for these rows."""
         rng, law = np.random.default_rng(seed), law_of(self.family)
-        draws = self.draws[rng.integers(len(self.draws), size=size)]
+        draws = self._on_rows[rng.integers(len(self._on_rows), size=size)]
         return law.drawn(rng, draws[:, :-1] @ X.T + draws[:, -1:] + offset, self.dispersions(rng, (size, 1)))
 
     def dispersions(self, rng: np.random.Generator, size: tuple[int, ...]) -> Floats:
@@ -131,6 +132,11 @@ class GLMPosterior:
         if self.dispersion is None:
             return np.ones(size)
         return np.exp(self.dispersion.log + self.dispersion.log_std * rng.standard_normal(size))
+
+    @property
+    def _on_rows(self) -> Floats:
+        """(k, d + 1): the draws, as they predict for a row."""
+        return self.draws if self.linear.on_rows is None else self.linear.on_rows
 
     def _repr_html_(self) -> str:
         return self.linear._repr_html_()
@@ -143,7 +149,7 @@ class GLMPosterior:
 
     def _averaged(self, X: Floats, offset: Floats | float, what: Callable[[Floats], Floats]) -> Floats:
         """`what` of (draws, rows) linear predictors, in pieces, so that memory stays bounded."""
-        rows, draws = np.column_stack([X, np.ones(len(X)), np.broadcast_to(offset, len(X))]), self.draws
+        rows, draws = np.column_stack([X, np.ones(len(X)), np.broadcast_to(offset, len(X))]), self._on_rows
         draws = np.column_stack([draws, np.ones(len(draws))])
         size = max(1, _CELLS // len(draws))
         parts = [rows[first : first + size] for first in range(0, len(X), size)] or [rows]
@@ -170,16 +176,23 @@ def sample_glm(
             chains = _in_data_units(walked.draws.beta[rows.ravel()], stepped).reshape(*rows.shape, -1)
             if not diagnose(chains[..., :-1]).bad.any():
                 break
-    chosen = rng.choice(weights.size, draws, p=weights)
-    S = np.einsum("k,kij->ij", weights, walked.draws.S)
-    q = np.einsum("k,kij,kj->i", weights, walked.draws.S, walked.draws.beta)
-    centre = _in_data_units(np.linalg.lstsq(S, q)[0][None], stepped)[0, :-1]
-    found = _in_data_units(walked.draws.beta[chosen], stepped)
-    share = noise_share(walked.draws, weights, stepped)
+    mean_S = np.einsum("k,kij->ij", weights, walked.draws.S)
+    centre = centre_of(walked.draws, weights, mean_S)
+    taken, chained = (walked.draws.taken(each) for each in (rng.choice(weights.size, draws, p=weights), rows.ravel()))
+    found = _in_data_units(taken.beta, stepped)
+    moved, chains_moved = (
+        _in_data_units(on_rows(each.beta, each.S, mean_S, centre), stepped)[:, :-1] for each in (taken, chained)
+    )
+    chains_moved = chains_moved.reshape(*rows.shape, -1)
     if stepped.dispersion is not None:
-        for drawn in (found, chains):
-            drawn[..., -2] += stepped.dispersion.of_intercept(rng, drawn.shape[:-1])
-    linear = LinearPosterior.of_draws(found, chains, centre, noise_share=share, names=names)
+        for drawn, on_row in ((found, moved), (chains, chains_moved)):
+            off = stepped.dispersion.of_intercept(rng, drawn.shape[:-1])
+            drawn[..., -2] += off
+            on_row[..., -1] += off
+    linear = LinearPosterior.of_draws(
+        found, chains, _in_data_units(centre[None], stepped)[0, :-1], moved, chains_on_rows=chains_moved,
+        noise_share=noise_share(walked.draws, weights, stepped), names=names,
+    )  # fmt: skip
     return GLMPosterior(linear, family.name, stepped.dispersion)
 
 

@@ -19,6 +19,7 @@ from hubbub.analyses.glm.stored import ZERO_ONE, StoredGLM, dispersion_of, famil
 from hubbub.analyses.linear.columns import Columns
 from hubbub.analyses.linear.evidence import Look
 from hubbub.analyses.linear.release import checked_prior, sampling_caution, shape_of
+from hubbub.analyses.linear.turned import Axes, Uneven
 from hubbub.errors import UntrustworthyWarning
 from hubbub.statistics import Ball, Gram
 
@@ -77,6 +78,7 @@ class GLMRelease:
             "labels": self.labels, "privacy": self.privacy,
             "n": s.n, "noise_std": s.noise_std, "noise_shape": s.shape, "radius": s.ball.radius,
             "information": s.sums.xx.tolist(), "score": s.sums.xy.tolist(), "looks": looks, "ratio": s.ratio,
+            "uneven": None if s.uneven is None else _plain_uneven(s.uneven),
             "centre": columns.centre.tolist(), "scale": columns.scale.tolist(), "doubt": columns.doubt.tolist(),
             "dispersion": plain(s.dispersion), "offset": plain_offset(self.offset),
         })  # fmt: skip
@@ -110,7 +112,29 @@ def _stepped(content: Content, d: int) -> Stepped:
     return Stepped(
         Gram(information, score, 0.0), n, noise, Ball(radius, p, y=1.0), columns, True,
         shape_of(content.get("noise_shape")), looks=looks, ratio=ratio, dispersion=dispersion_of(content),
+        uneven=_uneven(content["uneven"], p, len(looks)),
     )  # fmt: skip
+
+
+def _plain_uneven(uneven: Uneven) -> Content:
+    return {
+        "along": uneven.axes.along.tolist(), "stretch": uneven.axes.stretch.tolist(),
+        "information_noise": uneven.xx.tolist(), "score_noise": uneven.xy.tolist(),
+    }  # fmt: skip
+
+
+def _uneven(content: Content | None, p: int, looks: int) -> Uneven | None:
+    """The noise where the last step was at turned rows: along orthogonal axes, and no deviation is 0."""
+    if content is None:
+        return None
+    along, stretch = numbers(content["along"], p, p), numbers(content["stretch"], p)
+    xx, xy = numbers(content["information_noise"], p, p), numbers(content["score_noise"], looks, p)
+    positive = np.concatenate([stretch, xx.ravel(), xy.ravel()])
+    if not (np.allclose(along.T @ along, np.eye(p)) and positive.min() > 0 and positive.max() < _MOST):
+        raise ValueError
+    if not np.allclose(xx, xx.T):
+        raise ValueError
+    return Uneven(Axes(along, stretch), xx, xy)
 
 
 def _look(content: Content, p: int) -> Look:

@@ -91,9 +91,11 @@ class StoredGLM(Stored[GLMPosterior]):
         """Mean and draws as plain JSON values."""
         linear = self.posterior.linear
         assert linear.draws is not None
+        assert linear.on_rows is not None
         return {
             "family": self.family, "labels": self.labels, "mean": linear.joint.mean.tolist(),
-            "draws": linear.draws.tolist(), "dispersion": plain(self.posterior.dispersion),
+            "draws": linear.draws.tolist(), "on_rows": linear.on_rows.tolist(),
+            "dispersion": plain(self.posterior.dispersion),
             "offset": plain_offset(self.offset),
         }  # fmt: skip
 
@@ -103,7 +105,8 @@ class StoredGLM(Stored[GLMPosterior]):
         names, target, privacy = cls.common(content)
         size, family = len(names) + 1, family_of(content)  # the intercept is last
         draws = numbers(content["draws"], -1, size + 1)
-        posterior = LinearPosterior.of_draws(draws, centre=numbers(content["mean"], size))
+        on_rows = numbers(content["on_rows"], len(draws), size)
+        posterior = LinearPosterior.of_draws(draws, centre=numbers(content["mean"], size), on_rows=on_rows)
         found = GLMPosterior(posterior, family, dispersion_of(content))
         return cls(names, target, found, privacy, labels=labels_of(content), offset=Offset.of(content["offset"]))
 

@@ -5,12 +5,13 @@
     where a round turned its rows by A, in place of these A S A' and A (q - S b)
     squares of residuals      q' S^-1 q + s2 chi2(n - p) around b: counts tell how wide they are, or a noisy sum
 
-No distribution of x is assumed beyond what S says of it. A priori the logarithm of the matrix S is normal around a
-multiple of the identity, with a learned deviation: so S is positive definite whatever a walker does, and strong axes
-are not flattened. log S_jj and log V lie around a common level, as widely as the first round left their scales open.
-The share R2 of the variance of y that x explains has the arcsine law, s2 = (1 - R2) V; coefficients are normal with a
-covariance that is a power of S^-1, learned, too: 0 is all coefficients alike, 1 all axes of S alike, and up to 2 the
-largest effects lie along the axes with the least variance, as where two columns are nearly the same.
+No distribution of x is assumed beyond what S says of it. A priori the axes of S may lie in any direction, and the
+logarithms of its eigenvalues are normal around their mean, with a learned deviation. Walkers move the logarithm of the
+matrix: so S is positive definite whatever they do, and neither strong nor weak axes are flattened. log S_jj and log V
+lie around a common level, as widely as the first round left their scales open. The share R2 of the variance of y that
+x explains has the arcsine law, s2 = (1 - R2) V; coefficients are normal with a covariance that is a power of S^-1,
+learned, too: 0 is all coefficients alike, 1 all axes of S alike, and up to 2 the largest effects lie along the axes
+with the least variance, as where two columns are nearly the same.
 
 Normal noise has a known variance. Laplace noise (`Released.shape`) is normal noise whose variance was drawn for every
 released number: then walkers sample these variances, too (`sampler/variances.py`), and given them nothing changes.
@@ -40,7 +41,7 @@ from hubbub.analyses.linear.sampler.target import Prior, Target
 from hubbub.arrays import Floats
 from hubbub.progress import watched
 
-__all__ = ["Draws", "Prior", "sample_posterior"]
+__all__ = ["Draws", "Prior", "centre_of", "sample_posterior"]
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class Draws:
     chains: Floats | None = None
     """(chains, k, d + 2): the same posterior, drawn chain by chain, in the order in which walkers went."""
     centre: Floats | None = None
-    """(d + 1,) coefficients and intercept that predict best over all draws (`_centre`)."""
+    """(d + 1,) coefficients and intercept that predict best over all draws (`centre_of`)."""
     on_rows: Floats | None = None
     """(k, d + 1) coefficients and intercept of the draws, as they predict for a row (`sampler/on_rows.py`)."""
     chains_on_rows: Floats | None = None
@@ -94,7 +95,7 @@ def sample_posterior(
             if not diagnose(chains).bad.any():
                 break
     mean_S = np.einsum("k,kij->ij", weights, walked.draws.S)
-    centre = _centre(walked.draws, weights, mean_S)
+    centre = centre_of(walked.draws, weights, mean_S)
     taken = walked.draws.taken(rng.choice(weights.size, draws, p=weights))
     found = _in_data_units(taken, released)
     effective = float(1 / np.sum(weights**2) / weights.size)
@@ -110,7 +111,7 @@ def _joint(beta: Floats, released: Released) -> Floats:
     return np.column_stack(released.original(beta))
 
 
-def _centre(draws: Draw, weights: Floats, mean_S: Floats) -> Floats:
+def centre_of(draws: Draw, weights: Floats, mean_S: Floats) -> Floats:
     """Standardised coefficients with the least expected squared error of predictions: E[S]^-1 E[S beta].
 
     A draw whose S is nearly flat along some axis has coefficients along it that may be anything, and says itself that

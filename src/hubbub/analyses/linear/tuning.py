@@ -139,7 +139,7 @@ class Tuning:
     least_doubt: float = by_hand(
         0.35, "least deviation of the log scale of a column", "columns are not all normal", COVERAGE)
     spread: tuple[float, float] = by_hand(
-        (0.05, 3.0), "range of the deviation of log S, the logarithm of a matrix",
+        (0.05, 3.0), "range of the deviation of the logarithms of S's eigenvalues",
         "from next to uncorrelated columns to eigenvalues that differ by factors of thousands", CALIBRATION)
     most_power: float = by_hand(
         2.0, "largest power of S^-1 in the prior covariance of the coefficients",

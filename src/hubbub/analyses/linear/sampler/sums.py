@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hubbub.analyses.linear.sampler.reference import Reference, reference
 from hubbub.analyses.linear.sampler.state import Info, State, Sums, symmetric
-from hubbub.analyses.linear.sampler.target import Target, without_level
+from hubbub.analyses.linear.sampler.target import Target, log_prior_of_sums
 from hubbub.analyses.linear.tuning import TUNING
 from hubbub.arrays import Floats
 
@@ -56,7 +56,7 @@ def _rest(target: Target, state: State, rows: NDArray[np.intp], log_S: Floats, s
     """What the law of log S has beside the normal law that it is proposed from, and beside the likelihood."""
     around = around.taken(rows)
     law = target.log_density(sums.S, state.variances.taken(rows)) + target.log_diagonal(sums.S, state.level[rows])
-    law -= 0.5 * np.sum(without_level(log_S) ** 2, axis=(-1, -2)) / state.spread[rows] ** 2
+    law += log_prior_of_sums(sums, state.spread[rows])
     if target.full:
         law += _log_free_level(log_S, around)
     return np.asarray(law - around.log_density(log_S))

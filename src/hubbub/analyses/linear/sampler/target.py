@@ -59,6 +59,7 @@ class Parts:
 
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(5)
 _LOG_WEIGHTS = np.log(_WEIGHTS / _WEIGHTS.sum())
+_LEAST_APART = 1e-9  # of two eigenvalues of log S: for the logarithm of their distance
 
 
 class Target:
@@ -252,15 +253,16 @@ class Target:
         possible = np.trace(S, axis1=-2, axis2=-1) <= self.most * (1 + 1e-9)
         found = np.full(S.shape[0], -np.inf)
         rows = np.flatnonzero(possible)
-        try:
-            found[rows] = self.parts(sums.taken(rows), hyper[rows], model[rows], variances.taken(rows)).log
-        except np.linalg.LinAlgError:  # one of them is next to singular
-            for row in rows:
-                one = np.array([row])
-                try:
-                    found[row] = self.parts(sums.taken(one), hyper[one], model[one], variances.taken(one)).log[0]
-                except np.linalg.LinAlgError:
-                    continue
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # far-off tries: no number, so not taken
+            try:
+                found[rows] = self.parts(sums.taken(rows), hyper[rows], model[rows], variances.taken(rows)).log
+            except np.linalg.LinAlgError:  # one of them is next to singular
+                for row in rows:
+                    one = np.array([row])
+                    try:
+                        found[row] = self.parts(sums.taken(one), hyper[one], model[one], variances.taken(one)).log[0]
+                    except np.linalg.LinAlgError:
+                        continue
         return np.where(np.isnan(found), -np.inf, found)
 
     def log_prior(self, hyper: Floats, level: Floats) -> Floats:
@@ -288,10 +290,22 @@ def log_stand_in(gap: Floats, width: Floats) -> Floats:
     return np.asarray(-0.5 * np.log(width) - 0.5 * (TUNING.tail + 1) * np.log1p(gap**2 / (TUNING.tail * width)))
 
 
-def without_level(log_S: Floats) -> Floats:
-    """What is left of log S once its mean eigenvalue is taken away: where the prior has no opinion of that."""
-    p = log_S.shape[-1]
-    return np.asarray(log_S - np.trace(log_S, axis1=-2, axis2=-1)[:, None, None] / p * np.eye(p))
+def log_eigenvalues(sums: Sums) -> Floats:
+    """Those of log S around their mean, of which the prior has no opinion."""
+    logs = np.log(sums.values)
+    return np.asarray(logs - logs.mean(axis=-1, keepdims=True))
+
+
+def log_prior_of_sums(sums: Sums, spread: Floats) -> Floats:
+    """Of log S: its eigenvalues are independent and normal with this deviation, and its axes may lie in any direction.
+
+    A symmetric matrix with independent normal terms has eigenvalues that repel one another, as the volume between two
+    of them is in proportion to their distance. Here that distance is taken out again (docs/decisions/0034).
+    """
+    logs = log_eigenvalues(sums)
+    one, other = np.triu_indices(logs.shape[-1], 1)
+    apart = np.log(np.maximum(np.abs(logs[:, one] - logs[:, other]), _LEAST_APART)).sum(axis=-1)
+    return np.asarray(-0.5 * np.sum(logs**2, axis=-1) / spread**2 - apart)
 
 
 def _share(logit: Floats) -> Floats:

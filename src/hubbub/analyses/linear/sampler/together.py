@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from hubbub.analyses.linear.sampler.state import Info, State
-from hubbub.analyses.linear.sampler.target import Target, without_level
+from hubbub.analyses.linear.sampler.target import Target
 from hubbub.analyses.linear.tuning import TUNING
 from hubbub.arrays import Floats
 
@@ -31,13 +31,14 @@ def move_level_and_sums(rng: np.random.Generator, state: State, target: Target) 
 def move_spread_and_sums(rng: np.random.Generator, state: State, target: Target) -> tuple[State, Info]:
     """The spread and log S without its level multiplied by the same factor, the mean of log S_jj being held.
 
-    The normal density of log S then falls by as much as the volume grows, and a shift of its mean eigenvalue that
-    depends on the rest changes no volume.
+    The density of log S then falls by as much as the volume grows, and a shift of its mean eigenvalue that depends on
+    the rest changes no volume.
     """
     step = _step(rng, state)
     spread = state.spread * np.exp(step)
     low, high = TUNING.spread
-    more = np.expm1(np.clip(step, -10, 10))[:, None, None] * without_level(state.log_S)
+    without_level = state.log_S - np.trace(state.log_S, axis1=-2, axis2=-1)[:, None, None] / target.p * target.eye
+    more = np.expm1(np.clip(step, -10, 10))[:, None, None] * without_level
     log_S = state.log_S + more
     back = _mean_log_diagonal(state.S, target) - _mean_log_diagonal(target.sums(log_S).S, target)
     proposed = replace(state, spread=spread, log_S=log_S + back[:, None, None] * target.eye)
