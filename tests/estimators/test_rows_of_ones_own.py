@@ -69,8 +69,9 @@ def test_log_likelihoods_are_those_of_scipy(models, people, kind: str):
     data = exported(models, people, kind, rows=40)
     part, posterior = people.iloc[:40], data.posterior
     beta, intercept = posterior["beta"].values, posterior["intercept"].values
-    if kind == "linear":  # its coefficients predict for rows as moved to them (sampler/on_rows.py)
-        moved = models[kind].posterior_.chains_on_rows
+    if kind != "shrinkage":  # sampled coefficients predict for rows as moved to them (sampler/on_rows.py)
+        sampled = models[kind].posterior_
+        moved = sampled.chains_on_rows if kind == "linear" else sampled.linear.chains_on_rows
         np.testing.assert_allclose(moved.mean(axis=(0, 1)), [*beta.mean(axis=(0, 1)), intercept.mean()], rtol=0.05)
         beta, intercept = moved[..., :-1], moved[..., -1]
     eta = beta @ part[["age", "dose"]].to_numpy().T + intercept[..., None]
@@ -228,8 +229,8 @@ def test_exposures_and_dispersions_are_part_of_what_is_exported(people):
     assert twice[1] == pytest.approx(2 * twice[0], rel=0.05)
     with pytest.warns(PrivacyLeakWarning):
         data = model.to_arviz(X[:50], y[:50], exposure=years[:50])
-    beta, posterior = data.posterior["beta"].values, data.posterior
-    eta = beta @ X[:50].to_numpy().T + posterior["intercept"].values[..., None] + np.log(years[:50])
+    moved, posterior = model.posterior_.linear.chains_on_rows, data.posterior
+    eta = moved[..., :-1] @ X[:50].to_numpy().T + moved[..., -1:] + np.log(years[:50])
     d = posterior["dispersion"].values[..., None]
     assert np.median(d) == pytest.approx(model.posterior_.dispersion.value, rel=0.1)
     exact = stats.nbinom(1 / d, 1 / (1 + d * np.exp(eta))).logpmf(y[:50])
