@@ -189,3 +189,24 @@ def test_a_client_keeps_what_computes_only_say_they_refused_in_its_account(live:
     client = replace(study.clients["c0"], web=web_over(refused_by_word))
     with pytest.raises(InvalidInput, match=r"budget must cover all rounds.*do not take part"):
         client.make(again, study.rows("c0"))
+
+
+@pytest.mark.slow
+def test_a_report_waits_where_a_round_is_not_open_at_every_compute_yet(live: LocalComputes, tmp_path: Path):
+    """The analyst opens it at one after the other, and a client may learn of it in between."""
+    study, asked = LiveStudy(live, tmp_path, BUDGET), list[str]()
+    study.prepare()
+    (multiplier,) = shared_multipliers(BUDGET, [1.0])
+    record = study.plan(0, multiplier)
+    study.analyst.open_round(record)
+
+    def not_yet(request: httpx.Request) -> httpx.Response | None:
+        if not at(request, live.urls[2], "/reports") or len(asked) == 2:
+            return None
+        asked.append(request.url.path)
+        return problem("not-found")
+
+    client = replace(study.clients["c0"], web=web_over(not_yet))
+    client.contribute(record, study.rows("c0"))
+    assert len(asked) == 2
+    assert not client.unsent(record)

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import kstest
 
 from hubbub.analyses.linear.columns import Columns
-from hubbub.analyses.linear.noise_aware import Prior, _centre, sample_posterior
+from hubbub.analyses.linear.noise_aware import Prior, centre_of, sample_posterior
 from hubbub.analyses.linear.pilot import pilot, turn_of
 from hubbub.analyses.linear.released import LaterLook, Released, clipped_target
 from hubbub.analyses.linear.sampler.chains import Effort, sweep, walks
@@ -300,7 +300,7 @@ def test_the_centre_has_the_least_expected_error_of_predictions(rng: np.random.G
     S = np.stack([each @ each.T for each in rng.standard_normal((200, 3, 5))])
     draws = Draw(rng.standard_normal((200, 3)), np.ones(200), S, np.zeros(200), np.zeros((200, 3)), S)
     weights = rng.dirichlet(np.ones(200))
-    centre = _centre(draws, weights, np.einsum("k,kij->ij", weights, S))
+    centre = centre_of(draws, weights, np.einsum("k,kij->ij", weights, S))
 
     def error(b: Floats) -> float:
         away = draws.beta - b
@@ -314,6 +314,6 @@ def test_a_draw_that_says_nothing_of_an_axis_does_not_move_the_centre_along_it()
     beta = np.tile([1.0, 0.0], (1000, 1))
     S[0, 1, 1], beta[0, 1] = 1e-6, 1e4  # flat along the second axis
     draws = Draw(beta, np.ones(1000), S, np.zeros(1000), beta, S)
-    centre = _centre(draws, np.full(1000, 1e-3), S.mean(axis=0))
+    centre = centre_of(draws, np.full(1000, 1e-3), S.mean(axis=0))
     np.testing.assert_allclose(centre, [1.0, 0.0], atol=1e-4)
     assert beta.mean(axis=0)[1] == 10

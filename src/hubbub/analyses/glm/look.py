@@ -150,7 +150,9 @@ def turn_after(step: Step, n: int, shape: float | None) -> Floats | None:
     p = len(step.at)
     if shape is not None or p > LINEAR.most_turned or n < LINEAR.few_rows_of_many * p:
         return None
-    each = max(float(step.information[0, 0]), step.noise) / n
+    each = float(step.information[0, 0]) / n
+    if n * each <= math.sqrt(2 * p) * step.noise:  # the edge of the eigenvalues that noise alone makes
+        return None
     return choose_turn(step.information / each, step.noise / each, n)
 
 

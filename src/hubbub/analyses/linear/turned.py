@@ -86,7 +86,7 @@ class Uneven:
 
 
 def choose_turn(xx: Floats, noise: float, n: int) -> Floats | None:
-    """A, to six digits, from the first XX' and its noise; nothing where every axis is seen well enough as it is.
+    """A, to six digits, from the first XX' and its noise; nothing where every axis is seen well enough, or none is.
 
     An axis with the eigenvalue v is stretched by 1/sqrt(v), but no further than one at the upper end of what noise
     alone makes of eigenvalues. The rows keep their mean square length, so that about as many are shortened as before.
@@ -95,7 +95,7 @@ def choose_turn(xx: Floats, noise: float, n: int) -> Floats | None:
     p = len(xx)
     values, along = np.linalg.eigh(xx)
     floor = max(math.sqrt(2 * p) * noise, float(values[-1]) / _MOST_STRETCH**2)
-    if p == 1 or values[0] > floor or values[-1] <= 0:
+    if p == 1 or values[0] > floor or values[-1] <= floor:
         return None
     stretch = np.maximum(values, floor) ** -0.5
     length = float(np.clip(np.trace(xx), TUNING.least_turned_length * p * n, p * n))

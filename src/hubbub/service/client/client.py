@@ -32,6 +32,7 @@ from hubbub.service.wire.refusals import for_good, unsigned
 from hubbub.service.wire.web import Unreachable, Web
 
 # the study or the round is not there, or not any more, or this client is not: all that may be otherwise at others
+_OPENING = 10.0  # seconds in which a round that is open at one Compute is opened at the others
 _LOST = ("not-found", "closed", "round-refused", "unknown-client")
 BATCH = 100
 """Reports in one request of `send_together`."""
@@ -318,13 +319,20 @@ def _send_batch(compute: int, parcels: Sequence[tuple[Client, Parcel]], record: 
 
 
 def _post(study: StudyRecord, web: Web, record: RoundRecord, compute: int, reports: Sequence[bytes]) -> bytes:
-    """Send until it is confirmed; nothing but a clear refusal or silence ends this early."""
-    there = study.computes[compute]
+    """Send until it is confirmed; nothing but a clear refusal or silence ends this early.
+
+    The analyst opens a signed round at one Compute after the other. Who learned of it from the first one may be here
+    before it is open: that is waited for.
+    """
+    there, deadline = study.computes[compute], time.monotonic() + _OPENING
     url = f"{there.url}/v1/studies/{quote(study.id)}/rounds/{record.number}/reports"
-    try:
-        return web.post(url, join_reports(reports), kind=REPORT_TYPE).content
-    except Problem as problem:
-        raise _plainly(problem, there.name) from None
+    while True:
+        try:
+            return web.post(url, join_reports(reports), kind=REPORT_TYPE).content
+        except Problem as problem:
+            if problem.code != "not-found" or time.monotonic() > deadline:
+                raise _plainly(problem, there.name) from None
+        time.sleep(0.2)
 
 
 def _refusals(reply: bytes, reports: int) -> dict[int, Problem]:
