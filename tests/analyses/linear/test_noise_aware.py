@@ -170,7 +170,7 @@ def test_ranks_of_the_truth_are_uniform(
 def test_ranks_of_the_truth_are_uniform_where_rows_are_turned(
     p: int, n: int, noise: float, radius: float, intercept: bool, studies: int, later: tuple[float, ...]
 ):
-    """As above, of the studies in which the first sums turn the rows of later ones, which are most of them."""
+    """As above, of the studies in which the first sums turn the rows of later ones: where some axes are hidden, not all."""
     rng, ranks, seen = np.random.default_rng([p, n, 7]), [], 0
     empty = released(np.eye(p), np.zeros(p), 1.0, n, noise, 1.3, radius, intercept=intercept)
     while len(ranks) < studies:
@@ -181,7 +181,7 @@ def test_ranks_of_the_truth_are_uniform_where_rows_are_turned(
         for last_noise in later:
             data = looked_again(rng, data, truth, last_noise, turning=True)
         ranks.append(ranks_of(data, truth, seen))
-    assert seen < 2 * studies
+    assert seen < 6 * studies
     p_values = {name: kstest([each[name] for each in ranks], "uniform").pvalue for name in ranks[0]}
     assert min(p_values.values()) > 1e-4, p_values
     inside = np.mean([0.05 < each[name] < 0.95 for each in ranks for name in ("first", "last")])
