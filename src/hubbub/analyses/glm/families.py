@@ -69,6 +69,12 @@ class Family:
         low, high = (0.02, 0.98) if self.yes_no else (0.02, 1e8) if self.whole else (1e-4, 1.0)
         return float(self.link(float(np.clip(mean, low, high))))
 
+    def link_slope(self, eta: float) -> float:
+        """How much the linear predictor changes with the mean of y, there."""
+        step = 1e-3
+        low, high = self.mean(np.array([eta - step, eta + step]))
+        return 2 * step / float(high - low)
+
     def intercept_at(self, origin: float, centre: float, scale: float) -> float:
         """The intercept with which rows have on average the mean at `origin`, their offsets being about normal."""
         return origin - centre - (0.0 if self.yes_no else 0.5 * min(scale, 2.0) ** 2)

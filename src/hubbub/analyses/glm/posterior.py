@@ -166,7 +166,7 @@ def sample_glm(
     names: tuple[str, ...] = (),
 ) -> GLMPosterior:
     """Draws of the coefficients, until chains agree or the longest effort is reached (`sampler/chains.py`)."""
-    rng, target = np.random.default_rng(seed), KnownVariance(stepped, prior or Prior(), family.intercept)
+    rng, target = np.random.default_rng(seed), KnownVariance(stepped, prior or Prior())
     effort = Effort.of(target.p)
     with threadpool_limits(1), watched("sampling") as advance:
         for walked in walks(rng, target, effort, effort.attempts(draws), advance):

@@ -21,9 +21,11 @@ class KnownVariance(Target):
     has no part in this; walkers carry it along, and it follows its prior.
     """
 
-    def __init__(self, stepped: Stepped, prior: Prior, intercept: float) -> None:
+    def __init__(self, stepped: Stepped, prior: Prior) -> None:
         super().__init__(stepped, prior, None)
-        self.full, self.ratio, self.intercept, self.explained_shape = False, stepped.ratio, intercept, 1.0
+        self.full, self.ratio, self.explained_shape = False, stepped.ratio, 1.0
+        self.mean[0] += stepped.level.mean
+        self.level_std = stepped.level.std
 
     def variances(self, sums: Sums, hyper: Floats, model: NDArray[np.intp]) -> tuple[Floats, Floats]:
         """Residual variance, and prior covariance of the coefficients."""
@@ -37,5 +39,5 @@ class KnownVariance(Target):
             T[:, 0, :] = T[:, :, 0] = 0.0
         else:
             T = np.broadcast_to(np.diag(np.append(0.0, self.scale)), sums.S.shape).copy()
-        T[:, 0, 0] = self.intercept**2
+        T[:, 0, 0] = self.level_std**2
         return np.full(len(odds), self.ratio), T

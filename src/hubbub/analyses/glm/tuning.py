@@ -65,7 +65,10 @@ class Tuning:
     doubt: float = by_hand(
         0.35, "deviation of the log information of a column", "as of the linear regression", GLM)
     intercept: float = by_hand(
-        5.0, "prior deviation of the intercept of a yes or no at the columns' means", "e^-5 is one in 150", GLM)
+        5.0, "largest prior deviation of the intercept of a yes or no at the columns' means", "e^-5 is one in 150", GLM)
+    off_origin: float = by_hand(
+        1.0, "the same of a yes or no beside the doubt of the share of yes, of 1 + its linear predictor",
+        "as `off_centre` of the linear regression; effects draw the share towards a half", GLM)
     count_intercept: float = by_hand(
         10.0, "the same of a count", "e^10 is 22000", GLM)
     dispersed: float = by_hand(

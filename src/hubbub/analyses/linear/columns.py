@@ -61,14 +61,21 @@ def read_columns(
     (`zero_one`) a column of two values is what one expects.
     """
     expected = tuple(zero_one or [False] * counted.columns)
-    return _read(counted, np.asarray(sums, dtype=np.float64).tobytes(), n, noise_std, centre, expected)
+    return _read(counted, np.asarray(sums, dtype=np.float64).tobytes(), n, noise_std, centre, expected)[0]
+
+
+def doubt_of_centres(
+    counted: ColumnHistogram, sums: Floats, n: int, noise_std: float, zero_one: Sequence[bool]
+) -> Floats:
+    """The standard deviation of each column's centre, as `read_columns` finds it."""
+    return _read(counted, np.asarray(sums, dtype=np.float64).tobytes(), n, noise_std, True, tuple(zero_one))[1]
 
 
 @lru_cache(maxsize=1)  # every later round of a fit reads the same release
 def _read(
     counted: ColumnHistogram, sums: bytes, n: int, noise_std: float, centre: bool, zero_one: tuple[bool, ...]
-) -> Columns:
-    """The same, from what can be compared; nobody may write to what is found."""
+) -> tuple[Columns, Floats]:
+    """The same, from what can be compared, with the doubt of the centres; nobody may write to what is found."""
     known = kinds(counted.wide, counted.places)
     two = np.where(zero_one, TUNING.two_values, TUNING.few_two_values)[:, None]
     evidence = known.prior + np.repeat(
@@ -90,9 +97,10 @@ def _read(
     bounds = np.asarray(counted.bounds)
     where = weights @ known.mean if centre else np.zeros(counted.columns)
     found = Columns(where * bounds, np.exp(size) * bounds, doubt)
-    for values in (found.centre, found.scale, found.doubt):
+    off = bounds * np.sqrt(np.maximum(weights @ known.mean**2 - (weights @ known.mean) ** 2, 0.0))
+    for values in (found.centre, found.scale, found.doubt, off):
         values.setflags(write=False)
-    return found
+    return found, off
 
 
 class _Expected(NamedTuple):
