@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import time
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from hubbub import Budget, LocalEngine, TrustedAggregator, run
 from hubbub.analyses.glm.analysis import GLM
+from hubbub.analyses.glm.families import FAMILIES
+from hubbub.analyses.glm.look import Level
+from hubbub.analyses.glm.posterior import sample_glm
 from hubbub.analyses.glm.result import GLMResult
 from hubbub.analyses.replay import Replay, written_analysis
 from hubbub.errors import InvalidInput, UntrustworthyWarning
@@ -213,3 +217,31 @@ def test_as_it_is_written_in_a_study():
             written_analysis({**settings, **change})
     with pytest.raises(InvalidInput, match="analysis must have the entry x_bound"):
         written_analysis({name: value for name, value in settings.items() if name != "x_bound"})
+
+
+def test_a_share_of_yes_is_kept_where_there_is_nothing_else_to_learn():
+    """Noise hides the information: predictions are nearer to the share that the first round found than with an
+    intercept that may be anything, in each of six studies."""
+    rng, found = np.random.default_rng(4), []
+    for seed in range(6):
+        X, y = rng.standard_normal((800, 12)), rng.random(800) < 0.9
+        model = GLM(tuple(f"x{j}" for j in range(12)), "y", (0.0, 1.0), ((-4.0, 4.0),) * 12)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            result = run(model, np.column_stack([X, y]), TrustedAggregator(seed=seed), Budget(0.4, 1e-5))
+        anything = sample_glm(replace(result.stepped, level=Level(0.0, 5.0)), FAMILIES["bernoulli"])
+        found.append([posterior.expected(X).mean() for posterior in (result.posterior, anything)])
+    assert all(wide < near < 0.9 for near, wide in found), found
+
+
+def test_the_intercept_of_yes_and_no_has_a_prior_around_their_share_and_that_of_counts_has_not():
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((20_000, 1))
+    model = GLM(("a",), "y", (0.0, 1.0), ((-4.0, 4.0),))
+    found = run(model, np.column_stack([X, rng.random(20_000) < 0.2]), TrustedAggregator(seed=1), Budget(3.0, 1e-5))
+    level, origin = found.stepped.level, np.log(0.2 / 0.8)
+    assert abs(level.mean - origin) < 0.2
+    assert level.std == pytest.approx(1 + abs(origin), rel=0.1)
+    counts = GLM(("a",), "y", (0.0, 10.0), ((-4.0, 4.0),), "poisson")
+    found = run(counts, np.column_stack([X, rng.poisson(2, 20_000)]), TrustedAggregator(seed=1), Budget(3.0, 1e-5))
+    assert found.stepped.level == (0.0, 10.0)

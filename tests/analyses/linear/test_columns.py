@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hubbub.analyses.linear.columns import Columns, cautious_target, read_columns
+from hubbub.analyses.linear.columns import Columns, cautious_target, doubt_of_centres, read_columns
 from hubbub.analyses.linear.tuning import TUNING
 from hubbub.statistics import ColumnHistogram
 
@@ -131,3 +131,18 @@ def test_what_was_read_is_remembered_for_the_same_release_alone(rng: np.random.G
             np.testing.assert_array_equal(read_columns(*given, **options).scale, found[name].scale)
     with pytest.raises(ValueError, match="read-only"):
         found["as it is"].centre[0] = 1.0
+
+
+def test_the_doubt_of_a_centre_is_how_far_it_is_off():
+    """A 0/1 column read from noisy counts, again and again: within a third of the stated deviation."""
+    rng, off, stated = np.random.default_rng(3), [], []
+    counted, noise, n = ColumnHistogram((0.5,), 10, 32, 0.8), 60.0, 1000
+    for _ in range(400):
+        share = rng.uniform(0.1, 0.9)
+        values = np.where(rng.random(n) < share, 0.5, -0.5)[:, None]
+        sums = counted.vectors(values).sum(axis=0) + noise * rng.standard_normal(counted.dimension)
+        found = read_columns(counted, sums, n, noise, centre=True, zero_one=[True])
+        off.append(found.centre[0] - values.mean())
+        stated.append(doubt_of_centres(counted, sums, n, noise, [True])[0])
+    assert np.sqrt(np.mean(np.square(off))) == pytest.approx(np.sqrt(np.mean(np.square(stated))), rel=0.35)
+    assert 0 < min(stated) < max(stated) < 0.5
