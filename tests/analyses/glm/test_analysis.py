@@ -13,7 +13,7 @@ import pytest
 from hubbub import Budget, LocalEngine, TrustedAggregator, run
 from hubbub.analyses.glm.analysis import GLM
 from hubbub.analyses.glm.families import FAMILIES
-from hubbub.analyses.glm.look import Level
+from hubbub.analyses.glm.look import InterceptPrior
 from hubbub.analyses.glm.posterior import sample_glm
 from hubbub.analyses.glm.result import GLMResult
 from hubbub.analyses.replay import Replay, written_analysis
@@ -229,7 +229,7 @@ def test_a_share_of_yes_is_kept_where_there_is_nothing_else_to_learn():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             result = run(model, np.column_stack([X, y]), TrustedAggregator(seed=seed), Budget(0.4, 1e-5))
-        anything = sample_glm(replace(result.stepped, level=Level(0.0, 5.0)), FAMILIES["bernoulli"])
+        anything = sample_glm(replace(result.stepped, intercept_prior=InterceptPrior(0.0, 5.0)), FAMILIES["bernoulli"])
         found.append([posterior.expected(X).mean() for posterior in (result.posterior, anything)])
     assert all(wide < near < 0.9 for near, wide in found), found
 
@@ -239,9 +239,9 @@ def test_the_intercept_of_yes_and_no_has_a_prior_around_their_share_and_that_of_
     X = rng.standard_normal((20_000, 1))
     model = GLM(("a",), "y", (0.0, 1.0), ((-4.0, 4.0),))
     found = run(model, np.column_stack([X, rng.random(20_000) < 0.2]), TrustedAggregator(seed=1), Budget(3.0, 1e-5))
-    level, origin = found.stepped.level, np.log(0.2 / 0.8)
-    assert abs(level.mean - origin) < 0.2
-    assert level.std == pytest.approx(1 + abs(origin), rel=0.1)
+    intercept_prior, origin = found.stepped.intercept_prior, np.log(0.2 / 0.8)
+    assert abs(intercept_prior.mean - origin) < 0.2
+    assert intercept_prior.std == pytest.approx(1 + abs(origin), rel=0.1)
     counts = GLM(("a",), "y", (0.0, 10.0), ((-4.0, 4.0),), "poisson")
     found = run(counts, np.column_stack([X, rng.poisson(2, 20_000)]), TrustedAggregator(seed=1), Budget(3.0, 1e-5))
-    assert found.stepped.level == (0.0, 10.0)
+    assert found.stepped.intercept_prior == (0.0, 10.0)

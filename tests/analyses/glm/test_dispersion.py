@@ -8,7 +8,7 @@ import pytest
 from hubbub import Budget, TrustedAggregator, run
 from hubbub.analyses.glm.analysis import GLM, newton_step
 from hubbub.analyses.glm.dispersion import corrected, dispersion
-from hubbub.analyses.glm.look import Level, Step, estimate
+from hubbub.analyses.glm.look import InterceptPrior, Step, estimate
 from hubbub.arrays import Floats
 from hubbub.statistics import NewtonStep
 from hubbub.statistics.log_link import OverdispersedCounts
@@ -44,7 +44,9 @@ def test_without_noise_it_is_found_and_the_intercept_is_put_right(true: float, t
     assert found.value == pytest.approx(true, rel=0.06)
     low, high = found.interval(0.999)
     assert low < true < high
-    wrong, right = (estimate(each, n, Level(0.0, 10.0)) for each in ([step], corrected([step], found, (0.0, 0.0))))
+    wrong, right = (
+        estimate(each, n, InterceptPrior(0.0, 10.0)) for each in ([step], corrected([step], found, (0.0, 0.0)))
+    )
     assert abs(wrong[0] - TRUTH[0]) > 0.05
     np.testing.assert_allclose(right, TRUTH, atol=0.025)
 

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import kstest, multivariate_normal
 
 from hubbub.analyses.glm.families import FAMILIES
-from hubbub.analyses.glm.look import NOT_SEEN, Level, Step, Stepped, estimate, looks, still_to_go, unattenuated
+from hubbub.analyses.glm.look import NOT_SEEN, InterceptPrior, Step, Stepped, estimate, looks, still_to_go, unattenuated
 from hubbub.analyses.glm.posterior import sample_glm
 from hubbub.analyses.glm.target import KnownVariance
 from hubbub.analyses.linear.columns import Columns
@@ -43,11 +43,11 @@ def test_ranks_of_the_truth_are_uniform(p: int, n: int, noise: float, studies: i
     """Simulation-based calibration with two looks around different states. FALSE_ALARM: 1e-4 for each of six ranks."""
     rng, ratio, found = np.random.default_rng([p, n]), 0.7, list[list[float]]()
     empty = stepped(np.eye(p), (Look(np.zeros(p), np.zeros(p), 1.0, 0.0, NOT_SEEN),), n, noise, ratio)
-    level = Level(0.8, 3.0)
-    prior = KnownVariance(replace(empty, level=level), Prior())
+    intercept_prior = InterceptPrior(0.8, 3.0)
+    prior = KnownVariance(replace(empty, intercept_prior=intercept_prior), Prior())
     for study in range(studies):
         S, beta, _, _ = drawn_parameters(rng, prior)
-        beta[0] += level.mean
+        beta[0] += intercept_prior.mean
         q = S @ beta + np.sqrt(ratio) * np.linalg.cholesky(S) @ rng.standard_normal(p)
         loud = np.ones((p + 2, p)) if law is None else np.sqrt(rng.gamma(law, 1 / law, (p + 2, p)))
         loud[:p] = np.triu(loud[:p]) + np.triu(loud[:p], 1).T
@@ -56,7 +56,7 @@ def test_ranks_of_the_truth_are_uniform(p: int, n: int, noise: float, studies: i
             for k, (at, size) in enumerate([(np.zeros(p), 40.0), (0.5 * rng.standard_normal(p), 25.0)])
         )
         noisy = stepped(S + noise * symmetric(rng, p) * loud[:p], seen, n, noise, ratio, law)
-        target = KnownVariance(replace(noisy, level=level), Prior())
+        target = KnownVariance(replace(noisy, intercept_prior=intercept_prior), Prior())
         effort = Effort.of(p)
         draws = walk(np.random.default_rng(study), target, effort, effort.sweeps(400)).draws
         weights = np.exp(draws.log_weight - draws.log_weight.max())
@@ -130,7 +130,7 @@ def test_the_closed_form_finds_the_maximum_of_the_likelihood_without_noise(rng: 
     b = np.zeros(3)
     for _ in range(6):
         steps, u, y = logistic_steps(np.random.default_rng(4), 20_000, [b])
-        b = estimate(steps, 20_000, Level())
+        b = estimate(steps, 20_000, InterceptPrior())
     score = u.T @ (y - 1 / (1 + np.exp(-u @ b)))
     np.testing.assert_allclose(np.linalg.solve(steps[0].information, score), 0, atol=2e-3)
 
@@ -140,7 +140,7 @@ def test_the_closed_form_stays_near_the_start_where_there_is_noise_only(rng: np.
     noise = 1000.0
     step = Step(np.zeros(p), noise * rng.standard_normal(p), noise, noise * symmetric(rng, p), noise, 0.0, noise, 1.0)
     assert step.ratio == 1.0
-    assert np.linalg.norm(estimate([step], 100, Level())[1:]) < 1
+    assert np.linalg.norm(estimate([step], 100, InterceptPrior())[1:]) < 1
 
 
 def test_a_way_that_is_still_to_go_is_told_from_noise():
@@ -183,17 +183,19 @@ def test_a_first_look_from_an_intercept_is_made_as_large_as_coefficients_are():
 @pytest.mark.parametrize("p", [1, 2, 5])
 def test_the_closed_form_weighs_priors_by_their_evidence(p: int):
     """Held against conditional normal laws, one prior after the other: score + S b ~ N(S theta, ratio S + noise^2)."""
-    rng, n, level = np.random.default_rng(p), 3000, Level(0.7, 2.0)
+    rng, n, intercept_prior = np.random.default_rng(p), 3000, InterceptPrior(0.7, 2.0)
     A = rng.standard_normal((40, p))
     information, at = n * (A.T @ A / 40 + np.eye(p)), rng.standard_normal(p)
     step = Step(at, 30 * rng.standard_normal(p), 20.0, information, 5.0, 1.3 * np.trace(information), 5.0, 9.0)
     S, _ = shrunk_covariance(information, 5.0, n)
     q, evidence, means = step.score + S @ at, [], []
     for variance in np.logspace(-3, 2, 40):
-        prior = np.diag([level.std**2, *[variance] * (p - 1)])
+        prior = np.diag([intercept_prior.std**2, *[variance] * (p - 1)])
         seen = S @ prior @ S + step.ratio * S + 20.0**2 * np.eye(p)
-        middle = level.mean * np.eye(p)[0]
+        middle = intercept_prior.mean * np.eye(p)[0]
         evidence.append(multivariate_normal(S @ middle, seen).logpdf(q))
         means.append(middle + prior @ S @ np.linalg.inv(seen) @ (q - S @ middle))
     weights = np.exp(np.array(evidence) - max(evidence))
-    np.testing.assert_allclose(estimate([step], n, level), weights @ np.array(means) / weights.sum(), rtol=2e-5)
+    np.testing.assert_allclose(
+        estimate([step], n, intercept_prior), weights @ np.array(means) / weights.sum(), rtol=2e-5
+    )

@@ -11,7 +11,7 @@ import pytest
 
 from hubbub import Budget, InvalidInput, LocalEngine, TrustedAggregator, run
 from hubbub.analyses.glm.analysis import GLM
-from hubbub.analyses.glm.look import Level, Step, estimate, looks, stepped, still_to_go, turn_after
+from hubbub.analyses.glm.look import InterceptPrior, Step, estimate, looks, stepped, still_to_go, turn_after
 from hubbub.analyses.glm.offset import Offset
 from hubbub.analyses.glm.release import GLMRelease
 from hubbub.analyses.linear.columns import Columns
@@ -87,7 +87,7 @@ def test_sums_of_turned_rows_say_the_same_in_the_units_of_rows():
 
 def test_without_noise_the_closed_form_finds_the_maximum_of_the_likelihood_with_turned_rows():
     u, y = rows()
-    found = estimate(steps(the_turn(), 1e-4), N, Level())
+    found = estimate(steps(the_turn(), 1e-4), N, InterceptPrior())
     score = u.T @ (y - 1 / (1 + np.exp(-u @ found)))
     S = steps(None)[-1].information
     assert score @ np.linalg.solve(S, score) < 1, "in squared standard errors, of which the truth has three"

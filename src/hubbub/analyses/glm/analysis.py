@@ -16,7 +16,16 @@ import numpy as np
 
 from hubbub.analyses.glm.dispersion import Dispersion, corrected, dispersion
 from hubbub.analyses.glm.families import FAMILIES, Family
-from hubbub.analyses.glm.look import Level, Step, estimate, rounded, stepped, still_to_go, turn_after, unattenuated
+from hubbub.analyses.glm.look import (
+    InterceptPrior,
+    Step,
+    estimate,
+    rounded,
+    stepped,
+    still_to_go,
+    turn_after,
+    unattenuated,
+)
 from hubbub.analyses.glm.offset import Offset
 from hubbub.analyses.glm.result import GLMResult
 from hubbub.analyses.glm.tuning import TUNING
@@ -148,7 +157,7 @@ class GLM(RegressionColumns, Analysis[RegressionState, GLMResult]):
         middle = (0.0 if self.offset is None else -self.offset.middle) + math.log(self.unit)
         columns = Columns(np.append(found.centre[:d], middle), np.append(found.scale[:d], 1.0), doubt)
         together = stepped(steps, coefficients, last.n, columns, last.noise.shape)
-        together = replace(together, dispersion=walk.dispersion, level=self._level(state))
+        together = replace(together, dispersion=walk.dispersion, intercept_prior=self._intercept_prior(state))
         return GLMResult(together, self.family, self.features, self.target, state.report(), noticed, self.offset)
 
     def describe(self) -> dict[str, Any]:
@@ -269,20 +278,20 @@ class GLM(RegressionColumns, Analysis[RegressionState, GLMResult]):
         mean = float(self._found(state).centre[-1]) / self.unit
         return float(rounded(np.array([self._family.start(mean)]))[0])
 
-    def _level(self, state: RegressionState) -> Level:
+    def _intercept_prior(self, state: RegressionState) -> InterceptPrior:
         """The prior of the intercept. Of a yes or no the first round tells how many say yes, with a known doubt.
 
         The intercept is not quite where that says, as effects draw the share of yes towards a half.
         """
         family, counted, release = self._family, state.plan.specs[0].statistic, state.done[0]
         if not family.yes_no:
-            return Level(0.0, family.intercept)
+            return InterceptPrior(0.0, family.intercept)
         assert isinstance(counted, ColumnHistogram)
         origin = self._origin(state)
         slope = family.link_slope(origin)
         doubt = slope * doubt_of_centres(counted, release.value, release.n, release.noise_std, self._zero_one)[-1]
         std = min(family.intercept, math.hypot(doubt, TUNING.off_origin * (1 + abs(origin))))
-        return Level(*rounded(np.array([family.intercept_at(origin, *self._offsets(state)), std])).tolist())
+        return InterceptPrior(*rounded(np.array([family.intercept_at(origin, *self._offsets(state)), std])).tolist())
 
     def _offsets(self, state: RegressionState) -> tuple[float, float]:
         """Mean and deviation of the rows' offsets, from the middle of their bounds."""
@@ -296,17 +305,17 @@ class GLM(RegressionColumns, Analysis[RegressionState, GLMResult]):
         family, origin, offsets = self._family, self._origin(state), self._offsets(state)
         start = float(rounded(np.array([family.intercept_at(origin, *offsets)]))[0])
         walk, attenuation, steps = Walk(self._at(start)), family.attenuated(origin), list[Step]()
-        level = self._level(state)
+        intercept_prior = self._intercept_prior(state)
         for done in range(1, number):
             n, turned = state.done[done].n, self._turn(state, walk, done)
             steps.append(Step.of(self._statistic(state, walk, done, turned), state.done[done], turned))
             told = steps if done <= family.rough else steps[family.rough :]
-            found = unattenuated(estimate(told, n, level), steps[0], attenuation if done == 1 else 0.0)
+            found = unattenuated(estimate(told, n, intercept_prior), steps[0], attenuation if done == 1 else 0.0)
             walk = Walk(tuple(found.tolist()), tuple(steps))
             if family.dispersed and done > family.rough:
                 known = dispersion(told, found, n, offsets)
                 told = corrected(told, known, offsets)
-                found = estimate(told, n, level)
+                found = estimate(told, n, intercept_prior)
                 walk = Walk(tuple(found.tolist()), (*steps[: family.rough], *told), known)
         return walk
 

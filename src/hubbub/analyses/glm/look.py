@@ -109,7 +109,7 @@ class Step:
         return self.variance > TUNING.dispersed * trace + doubt
 
 
-class Level(NamedTuple):
+class InterceptPrior(NamedTuple):
     """The prior of the intercept at the columns' means."""
 
     mean: float = 0.0
@@ -127,7 +127,7 @@ class Stepped(Released):
     """Of the law of y, where it has one."""
     uneven: Uneven | None = None
     """The noise, where the last step was at turned rows."""
-    level: Level = field(default_factory=Level)
+    intercept_prior: InterceptPrior = field(default_factory=InterceptPrior)
 
     @cached_property
     def evidence(self) -> Evidence:
@@ -256,7 +256,7 @@ def still_to_go(steps: Sequence[Step], found: Floats) -> float:
     return float(np.sqrt(max(0.0, moved - 9 * chance) / max(float(last.of_rows[0, 0]), last.noise)))
 
 
-def estimate(steps: Sequence[Step], n: int, level: Level) -> Floats:
+def estimate(steps: Sequence[Step], n: int, intercept_prior: InterceptPrior) -> Floats:
     """Coefficients that a closed form finds: where the next step looks. Six digits, for replays on other machines.
 
     theta ~ N(0, t I) but for the intercept, whose prior is given, with the evidence weighing t; information is shrunk
@@ -270,16 +270,16 @@ def estimate(steps: Sequence[Step], n: int, level: Level) -> Floats:
     precisions, q = (noise * stretch) ** -2.0, S @ last.at
     for look, weight in zip(seen, precisions / precisions.sum(axis=0), strict=True):
         q = q + weight * (stretch * (along.T @ look.xy) + S @ (along.T @ look.around / stretch - last.at))
-    priors = np.column_stack([np.full(len(_PRIOR_VARIANCES), level.std**2), *[_PRIOR_VARIANCES] * (p - 1)])
+    priors = np.column_stack([np.full(len(_PRIOR_VARIANCES), intercept_prior.std**2), *[_PRIOR_VARIANCES] * (p - 1)])
     back = (along / stretch).T  # coefficients of u along these axes
-    q = q - S @ back[:, 0] * level.mean
+    q = q - S @ back[:, 0] * intercept_prior.mean
     covariances = S @ ((back * priors[:, None]) @ back.T) @ S  # one for each prior
     covariances = covariances + steps[-1].ratio * S + np.diag(1 / precisions.sum(axis=0))
     solved = np.linalg.solve(covariances, np.broadcast_to(q, (len(priors), p))[..., None])[..., 0]
     evidence = -0.5 * (np.linalg.slogdet(covariances)[1] + solved @ q)
     means = priors * (solved @ S.T @ back)
     weights = np.exp(evidence - evidence.max())
-    return rounded(weights @ means / weights.sum() + level.mean * np.eye(p)[0])
+    return rounded(weights @ means / weights.sum() + intercept_prior.mean * np.eye(p)[0])
 
 
 def rounded(values: Floats) -> Floats:

@@ -12,7 +12,7 @@ import numpy as np
 
 from hubbub.analyses.files import Content, names_of, numbers, read_json, write_json
 from hubbub.analyses.glm.families import FAMILIES
-from hubbub.analyses.glm.look import NOT_SEEN, Level, Stepped
+from hubbub.analyses.glm.look import NOT_SEEN, InterceptPrior, Stepped
 from hubbub.analyses.glm.offset import Offset
 from hubbub.analyses.glm.posterior import GLMPosterior, sample_glm
 from hubbub.analyses.glm.stored import ZERO_ONE, StoredGLM, dispersion_of, family_of, labels_of, plain, plain_offset
@@ -78,7 +78,7 @@ class GLMRelease:
             "labels": self.labels, "privacy": self.privacy,
             "n": s.n, "noise_std": s.noise_std, "noise_shape": s.shape, "radius": s.ball.radius,
             "information": s.sums.xx.tolist(), "score": s.sums.xy.tolist(), "looks": looks, "ratio": s.ratio,
-            "level": list(s.level), "uneven": None if s.uneven is None else _plain_uneven(s.uneven),
+            "intercept_prior": list(s.intercept_prior), "uneven": None if s.uneven is None else _plain_uneven(s.uneven),
             "centre": columns.centre.tolist(), "scale": columns.scale.tolist(), "doubt": columns.doubt.tolist(),
             "dispersion": plain(s.dispersion), "offset": plain_offset(self.offset),
         })  # fmt: skip
@@ -107,20 +107,22 @@ def _stepped(content: Content, d: int) -> Stepped:
     if not (looks and positive and 2 <= n <= 10**12 and np.allclose(information, information.T)):
         raise ValueError
     sizes = [*information.ravel(), *score, noise, radius, ratio, *columns.centre, *columns.scale, *columns.doubt]
+    if content["uneven"] is not None and content.get("noise_shape") is not None:  # rows are turned under normal noise
+        raise ValueError
     if max(map(abs, sizes)) > _MOST or np.trace(information) > n * radius**2 + 100 * p * noise:
         raise ValueError
     return Stepped(
         Gram(information, score, 0.0), n, noise, Ball(radius, p, y=1.0), columns, True,
         shape_of(content.get("noise_shape")), looks=looks, ratio=ratio, dispersion=dispersion_of(content),
-        uneven=_uneven(content["uneven"], p, len(looks)), level=_level(content["level"]),
+        uneven=_uneven(content["uneven"], p, len(looks)), intercept_prior=_intercept_prior(content["intercept_prior"]),
     )  # fmt: skip
 
 
-def _level(content: object) -> Level:
+def _intercept_prior(content: object) -> InterceptPrior:
     mean, std = numbers(content, 2)
     if not (0 < std < _MOST and abs(mean) < 1e30):
         raise ValueError
-    return Level(float(mean), float(std))
+    return InterceptPrior(float(mean), float(std))
 
 
 def _plain_uneven(uneven: Uneven) -> Content:

@@ -24,8 +24,8 @@ class KnownVariance(Target):
     def __init__(self, stepped: Stepped, prior: Prior) -> None:
         super().__init__(stepped, prior, None)
         self.full, self.ratio, self.explained_shape = False, stepped.ratio, 1.0
-        self.mean[0] += stepped.level.mean
-        self.level_std = stepped.level.std
+        self.mean[0] += stepped.intercept_prior.mean
+        self.intercept_std = stepped.intercept_prior.std
 
     def variances(self, sums: Sums, hyper: Floats, model: NDArray[np.intp]) -> tuple[Floats, Floats]:
         """Residual variance, and prior covariance of the coefficients."""
@@ -39,5 +39,5 @@ class KnownVariance(Target):
             T[:, 0, :] = T[:, :, 0] = 0.0
         else:
             T = np.broadcast_to(np.diag(np.append(0.0, self.scale)), sums.S.shape).copy()
-        T[:, 0, 0] = self.level_std**2
+        T[:, 0, 0] = self.intercept_std**2
         return np.full(len(odds), self.ratio), T
